@@ -1,23 +1,9 @@
 package mig
 
-// BestStart picks where on a card to put p so that the card keeps the most
-// future: among the free legal starts, the one that leaves the largest number
-// of (profile, start) pairs of the card still placeable, weighted by size so
-// that one large place is worth as much as the small ones inside it; ties go
-// to the higher start, because large instances start low. ok is false if no
-// start is free.
-func BestStart(p Profile, used Mask, profiles []Profile) (start int, ok bool) {
-	best := -1
-	for _, s := range p.Free(used) {
-		if v := Openness(used|MaskAt(s, p.Size), profiles); v >= best {
-			best, start, ok = v, s, true
-		}
-	}
-	return start, ok
-}
-
 // Openness counts what could still be placed on a card: the sizes of all
-// (profile, start) pairs that do not touch used.
+// (profile, start) pairs that do not touch used, so that one large place is
+// worth as much as the small ones inside it. Of several starts, the one that
+// leaves the largest Openness spoils the card least.
 func Openness(used Mask, profiles []Profile) int {
 	n := 0
 	for _, p := range profiles {

@@ -1,0 +1,18 @@
+// Package place decides whether a pod fits on a node, on which cards, and how
+// good that is. It is the one home of these decisions: the scheduler,
+// simulate, why-pending, submit's preview, the agent and the TUI all call it.
+//
+// A View is one node with what is left of its cards. Check says whether a
+// request fits, Fit also chooses the cards, Score compares nodes, Explain
+// says card by card what is in the way. Each answer is an offer or at least
+// one reason, never both and never neither; a request that cannot be
+// understood never gets here (request.Parse refuses it).
+//
+// The rules for a card: out of MIG mode it has 100 % compute and its memory
+// in whole units to share, or is taken whole; in MIG mode it has the placement
+// line of pkg/core/mig. Never both at once. A request without gpu-core takes
+// no compute, one without gpu-memory no memory.
+//
+// All arithmetic is on whole numbers and all orders are total, so the same
+// node and request always give the same answer.
+package place
