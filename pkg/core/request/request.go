@@ -126,11 +126,7 @@ func Parse(p Pod, c config.Config) (*Request, []reason.Reason) {
 				named[res] = true
 			}
 		}
-		if v := ct.Resources[c.RDMA()]; v == 1 {
-			r.RDMA = true
-		} else if v > 1 {
-			bad = append(bad, reason.Reason{Code: "rdma-not-a-count", Want: v, Device: ct.Name})
-		}
+		r.RDMA = r.RDMA || ct.Resources[c.RDMA()] == 1
 		a, rs := askOf(ct, c)
 		bad = append(bad, rs...)
 		if a.Mode == None || len(rs) > 0 {
