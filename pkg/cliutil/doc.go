@@ -1,4 +1,7 @@
-// Package cliutil has what all programs of the suite share at their edge:
-// errors with a next step and an exit code, streams, and the kubeconfig
-// flags. Commands return errors; only Main prints them and exits.
+// Package cliutil has what all programs of the suite share at their edge: the
+// Factory that commands get their streams, clients, settings and clock from,
+// errors with a next step and an exit code, safe printing, and completion.
+//
+// Commands return errors; only Main prints them (Report) and exits. Data goes
+// to Streams.Out, everything else to Streams.ErrOut.
 package cliutil

@@ -55,11 +55,13 @@ func WithHint(err error, format string, args ...any) error {
 }
 
 // Report prints an error the way kubectl does, with its hint, and returns the
-// exit code.
+// exit code. What an API server or the way to it says is put in plain words
+// first; see Explain.
 func Report(w io.Writer, err error) int {
 	if err == nil {
 		return reason.ExitOK
 	}
+	err = Explain(err)
 	code := reason.ExitError
 	var ee *ExitError
 	if errors.As(err, &ee) {
@@ -68,7 +70,8 @@ func Report(w io.Writer, err error) int {
 			return code
 		}
 	} else if errors.Is(err, context.Canceled) {
-		code = reason.ExitInterrupted
+		fmt.Fprintln(w, "interrupted")
+		return reason.ExitInterrupted
 	}
 	fmt.Fprintf(w, "error: %s\n", Escape(err.Error()))
 	var h hinted
@@ -76,4 +79,13 @@ func Report(w io.Writer, err error) int {
 		fmt.Fprintf(w, "hint: %s\n", Escape(h.hint))
 	}
 	return code
+}
+
+// AsExit gives an error an exit code unless it already has one.
+func AsExit(code int, err error) error {
+	var ee *ExitError
+	if err == nil || errors.As(err, &ee) {
+		return err
+	}
+	return &ExitError{Code: code, Err: err}
 }
