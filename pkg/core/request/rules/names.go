@@ -1,0 +1,157 @@
+package rules
+
+import (
+	"strings"
+
+	"lj.aliyun.com/kit/pkg/core/config"
+	"lj.aliyun.com/kit/pkg/core/reason"
+)
+
+// foreign are well-known names near ours that belong to other device plugins.
+var foreign = map[string]bool{
+	"amd.com/gpu": true, "netint.ca/ASIC": true, "aliyun/erdma": true, "rdma/hca": true,
+	"nvidia.com/gpu.shared": true, "intel.com/gpu": true,
+}
+
+// older are the names of related products, as people bring them along.
+var older = map[string]string{
+	"gpu-mem": "gpu-memory", "gpumem": "gpu-memory", "gpumemory": "gpu-memory", "gpu-memory-mib": "gpu-memory",
+	"gpucores": "gpu-core", "gpucore": "gpu-core", "gpu-core.percentage": "gpu-core", "gpu-percent": "gpu-core",
+	"gpu-count": "gpu", "gpu-slices": "gpu-slice", "vgpu": "gpu", "gpu-shared": "gpu-core",
+}
+
+// nearMiss tells whether a resource looks like a mistyped one of ours and
+// reports it. Only names in domains and with stems about GPUs are looked at,
+// so that other vendors' resources are left in peace.
+func (k *checker) nearMiss(a Amount) bool {
+	right := Nearest(a.Name, k.Config)
+	if right == "" {
+		return false
+	}
+	r := reason.Reason{Code: "unknown-gpu-resource", Device: a.Name}
+	hint := "write " + right
+	if _, name, _ := strings.Cut(a.Name, "/"); name == "gpu-mem" || name == "gpu-count" || name == "gpu-core.percentage" {
+		hint = "that is the gpushare name; here it is " + right
+	}
+	if refusedName(a.Name) {
+		r.Detail = []string{"; the API server refuses this name too"}
+	}
+	k.add(a.Path, r).Hint = hint
+	return true
+}
+
+// refusedName is the API server's rule for extended resources beyond label
+// key syntax: a lower-case domain, and no "requests." before it.
+func refusedName(name string) bool {
+	domain, _, ok := strings.Cut(name, "/")
+	return !ok || domain != strings.ToLower(domain) || strings.HasPrefix(domain, "requests.")
+}
+
+// Nearest is the resource that a mistyped name most likely means, empty if
+// the name is right, or foreign, or not about GPUs at all.
+func Nearest(name string, c config.Config) string {
+	if c.IsResource(name) || foreign[name] {
+		return ""
+	}
+	plain := strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	for _, p := range []string{"requests.", "limits."} {
+		plain = strings.TrimPrefix(plain, p)
+	}
+	domain, stem, qualified := strings.Cut(plain, "/")
+	if !qualified {
+		domain, stem = "", plain
+	}
+	home := gpuDomain(domain, c)
+	if home == "" {
+		return ""
+	}
+	best := nearestStem(stem, home, c)
+	if best == "" || (!qualified && !strings.HasPrefix(stem, "gpu")) {
+		return ""
+	}
+	if best == "gpu" && home == "nvidia.com" {
+		return config.NvidiaGPU
+	}
+	if best == "gpu" && home == "amd.com" {
+		return "amd.com/gpu"
+	}
+	return c.Prefix + "/" + best
+}
+
+// gpuDomain is the domain of ours that was meant, empty if it is another's.
+func gpuDomain(domain string, c config.Config) string {
+	switch domain {
+	case "", "alibabacloud.com", "alibaba.com", "aliyun", "aliyun.cn", "alibabacloud":
+		return c.Prefix
+	case "nvidia", "nvidia.com":
+		return "nvidia.com"
+	case "amd", "amd.com":
+		return "amd.com"
+	}
+	for _, home := range []string{"nvidia.com", c.Prefix} {
+		if distance(domain, home) <= 2 {
+			return home
+		}
+	}
+	return ""
+}
+
+func nearestStem(stem, home string, c config.Config) string {
+	if right, ok := older[stem]; ok {
+		return right
+	}
+	stems := []string{"gpu", "gpu-core", "gpu-memory", "gpu-slice", "rdma"}
+	best, least := "", 3
+	for _, s := range stems {
+		limit := 2
+		if len(s) <= 4 {
+			limit = 1
+		}
+		if d := distance(stem, s); d <= limit && d < least {
+			best, least = s, d
+		}
+	}
+	if best == "" && home == c.Prefix && strings.HasPrefix(stem, "gpu-") {
+		best = "gpu-core" // nothing else of this domain begins so
+	}
+	return best
+}
+
+// distance is the Damerau-Levenshtein distance (optimal string alignment) in
+// bytes: inserted, dropped, changed and swapped letters.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	prev2, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(row[j-1]+1, prev[j]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], prev2[j-2]+1)
+			}
+		}
+		prev2, prev, row = prev, row, prev2
+	}
+	return prev[len(b)]
+}
+
+// Closest is the candidate nearest to a mistyped word, empty if none is near:
+// at most a third of its letters differ. Ties go to the first.
+func Closest(word string, candidates []string) string {
+	best, least := "", len(word)/3+1
+	for _, c := range candidates {
+		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
