@@ -1,0 +1,212 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"lj.aliyun.com/kit/pkg/core/reason"
+	"lj.aliyun.com/kit/pkg/core/request"
+	"lj.aliyun.com/kit/pkg/kube"
+)
+
+// Name is the name of the plugin in profiles, events and metrics.
+const Name = "LJDevices"
+
+// Plugin gives pods their cards.
+type Plugin struct {
+	state  *State
+	handle fwk.Handle
+	clock  clock.Clock
+}
+
+var (
+	_ fwk.PreFilterPlugin     = &Plugin{}
+	_ fwk.PreFilterExtensions = &Plugin{}
+	_ fwk.FilterPlugin        = &Plugin{}
+	_ fwk.PostFilterPlugin    = &Plugin{}
+	_ fwk.PreScorePlugin      = &Plugin{}
+	_ fwk.ScorePlugin         = &Plugin{}
+	_ fwk.ReservePlugin       = &Plugin{}
+	_ fwk.BindPlugin          = &Plugin{}
+	_ fwk.EnqueueExtensions   = &Plugin{}
+	_ fwk.SignPlugin          = &Plugin{}
+)
+
+// newPlugin wires State to the informers of the engine. Correctness does not
+// wait for them: what a pod holds is read from the pod itself when the engine
+// shows it on a node, so a handler that is still draining its first list costs
+// time and never gives a card twice. The handlers confirm what Reserve gave
+// and drop what is gone.
+func newPlugin(state *State, h fwk.Handle) (*Plugin, error) {
+	p := &Plugin{state: state, handle: h, clock: clock.RealClock{}}
+	core := h.SharedInformerFactory().Core().V1()
+	if _, err := core.Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { p.seen(o) },
+		UpdateFunc: func(_, o any) { p.seen(o) },
+		DeleteFunc: func(o any) {
+			if pod, ok := last(o).(*v1.Pod); ok {
+				state.forget(pod.UID)
+			}
+		},
+	}); err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	if _, err := core.Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		DeleteFunc: func(o any) {
+			if n, ok := last(o).(*v1.Node); ok {
+				state.dropNode(n.Name)
+			}
+		},
+	}); err != nil {
+		return nil, fmt.Errorf("watch nodes: %w", err)
+	}
+	return p, nil
+}
+
+func (p *Plugin) seen(o any) {
+	if pod, ok := o.(*v1.Pod); ok {
+		p.state.observe(pod)
+	}
+}
+
+// last unwraps an object whose deletion was noticed late.
+func last(o any) any {
+	if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		return d.Obj
+	}
+	return o
+}
+
+// Name implements fwk.Plugin.
+func (p *Plugin) Name() string { return Name }
+
+// Retry tries all waiting pods of the profile again, after a change that no
+// event of the cluster tells the engine: new settings.
+func (p *Plugin) Retry(logger klog.Logger) error {
+	pods, err := p.handle.SharedInformerFactory().Core().V1().Pods().Lister().List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list waiting pods: %w", err)
+	}
+	waiting := map[string]*v1.Pod{}
+	for _, pod := range pods {
+		if pod.Spec.NodeName == "" && pod.Spec.SchedulerName == kube.SchedulerName {
+			waiting[pod.Namespace+"/"+pod.Name] = pod
+		}
+	}
+	p.handle.Activate(logger, waiting)
+	return nil
+}
+
+// cycle is what one scheduling cycle of one pod knows from PreFilter on. It is
+// not changed afterwards: what pods are on a node is asked of the NodeInfo.
+type cycle struct {
+	req   *request.Request
+	class *class
+	set   *settings
+	// narrowed: PreFilter left out nodes that fit too.
+	narrowed bool
+}
+
+// Clone implements fwk.StateData.
+func (c *cycle) Clone() fwk.StateData { return c }
+
+// cycleOf finds what PreFilter left, nil for a pod without cards.
+func cycleOf(cs fwk.CycleState) *cycle {
+	d, err := cs.Read(Name)
+	if err != nil {
+		return nil
+	}
+	c, _ := d.(*cycle)
+	return c
+}
+
+// PreFilter reads the request. A pod that asks for no card is left to the
+// in-tree plugins; one that breaks the rules is refused for good.
+func (p *Plugin) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	set := p.state.settings.Load()
+	req, bad := kube.RequestOf(pod, set.Config)
+	if len(bad) == 0 && len(req.Resources) > 0 && !rightRuntime(pod) {
+		bad = []reason.Reason{{Code: runtimeClassMissing, Device: kube.RuntimeClass}}
+	}
+	if len(bad) > 0 {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal(bad))
+	}
+	if req.Empty() {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	p.state.setAsked(pod.UID, req)
+	c := &cycle{req: req, class: p.state.classOf(req), set: set}
+	cs.Write(Name, c)
+	return p.narrow(ctx, c, pod, nodes), nil
+}
+
+// runtimeClassMissing refuses pods that a node would start without the
+// suite's runtime: they would see no card, or all of them.
+const runtimeClassMissing reason.Code = "runtime-class-missing"
+
+func rightRuntime(pod *v1.Pod) bool {
+	return pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName == kube.RuntimeClass
+}
+
+// PreFilterExtensions must not be nil, or preemption would not try victims;
+// there is nothing to keep up to date, since Filter asks the NodeInfo.
+func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return p }
+
+// AddPod implements fwk.PreFilterExtensions.
+func (p *Plugin) AddPod(context.Context, fwk.CycleState, *v1.Pod, fwk.PodInfo, fwk.NodeInfo) *fwk.Status {
+	return nil
+}
+
+// RemovePod implements fwk.PreFilterExtensions.
+func (p *Plugin) RemovePod(context.Context, fwk.CycleState, *v1.Pod, fwk.PodInfo, fwk.NodeInfo) *fwk.Status {
+	return nil
+}
+
+// Filter tells whether the node has the cards.
+func (p *Plugin) Filter(_ context.Context, cs fwk.CycleState, _ *v1.Pod, ni fwk.NodeInfo) *fwk.Status {
+	c := cycleOf(cs)
+	if c == nil {
+		return nil
+	}
+	if why := p.state.check(c, ni); why != nil {
+		return statusOf(why)
+	}
+	return nil
+}
+
+// PreScore leaves pods without cards to the in-tree scores.
+func (p *Plugin) PreScore(_ context.Context, cs fwk.CycleState, _ *v1.Pod, _ []fwk.NodeInfo) *fwk.Status {
+	if cycleOf(cs) == nil {
+		return fwk.NewStatus(fwk.Skip)
+	}
+	return nil
+}
+
+// Score prefers nodes by the cluster's node policy.
+func (p *Plugin) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, ni fwk.NodeInfo) (int64, *fwk.Status) {
+	c := cycleOf(cs)
+	if c == nil {
+		return 0, nil
+	}
+	return p.state.score(c, ni), nil
+}
+
+// ScoreExtensions: the scores are absolute.
+func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
+
+// SignPod lets the engine treat equal pods as one batch. What decides about
+// cards is the class of the request; pods that are refused are not signed.
+func (p *Plugin) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	req, bad := kube.RequestOf(pod, p.state.Config())
+	if len(bad) > 0 || len(req.Resources) > 0 && !rightRuntime(pod) {
+		return nil, fwk.NewStatus(fwk.Unschedulable, "refused by "+Name)
+	}
+	return []fwk.SignFragment{{Key: "lj.aliyun.com/request", Value: classKey(req)}}, nil
+}

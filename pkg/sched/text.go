@@ -1,0 +1,83 @@
+package sched
+
+import (
+	"strconv"
+	"strings"
+
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"lj.aliyun.com/kit/pkg/core/reason"
+)
+
+// statusOf is a node's refusal for the engine. Unschedulable, which makes the
+// node a candidate for preemption, only if all of it passes when pods end:
+// evicting somebody from a node that lacks the model helps nobody.
+func statusOf(why []reason.Reason) *fwk.Status {
+	code := fwk.Unschedulable
+	texts := make([]string, 0, len(why))
+	for _, r := range why {
+		if !passes(r) {
+			code = fwk.UnschedulableAndUnresolvable
+		}
+	}
+	for _, r := range why {
+		// What passes by itself is no news next to what does not.
+		if code == fwk.Unschedulable || !passes(r) {
+			texts = append(texts, countable(r))
+		}
+	}
+	return fwk.NewStatus(code, texts...)
+}
+
+func passes(r reason.Reason) bool {
+	c := reason.CureOf(r.Code)
+	return c == reason.CureRelease || c == reason.CureSelf
+}
+
+// countable is the text of a node's refusal that the engine counts over nodes:
+// the code, and what the pod asks, which is the same on every node. Numbers
+// and names of the node would make each text unique and the event endless.
+func countable(r reason.Reason) string {
+	info, ok := reason.Lookup(r.Code)
+	switch {
+	case ok && info.Text != "" && !strings.Contains(info.Text, "{"):
+		return string(r.Code) + ": " + info.Text
+	case r.Want > 0 && r.Unit != "":
+		unit := r.Unit
+		if unit != "%" {
+			unit = " " + unit
+		}
+		return string(r.Code) + ": " + strconv.FormatInt(r.Want, 10) + unit + " asked"
+	}
+	return string(r.Code)
+}
+
+// maxRefusal bounds what one pod's own mistakes take of an event, which the
+// API server cuts at 1,024 bytes.
+const maxRefusal = 900
+
+// refusal is the text for a pod that no node can help: each code with its
+// sentence, as far as an event has room.
+func refusal(bad []reason.Reason) string {
+	var b strings.Builder
+	for i, r := range bad {
+		s := full(r)
+		if i > 0 && b.Len()+len(s) > maxRefusal {
+			b.WriteString("; and " + strconv.Itoa(len(bad)-i) + " more")
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(s)
+	}
+	return b.String()
+}
+
+// full is code and sentence, with numbers and devices.
+func full(r reason.Reason) string {
+	if s := r.Sentence(); s != string(r.Code) {
+		return string(r.Code) + ": " + s
+	}
+	return string(r.Code)
+}

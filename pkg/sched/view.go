@@ -1,0 +1,206 @@
+package sched
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"lj.aliyun.com/kit/pkg/core/cluster"
+	"lj.aliyun.com/kit/pkg/core/config"
+	"lj.aliyun.com/kit/pkg/core/place"
+	"lj.aliyun.com/kit/pkg/core/reason"
+	"lj.aliyun.com/kit/pkg/kube"
+)
+
+// view is what was last worked out about one node: its cards with what the
+// pods hold of them, and the answers to the classes of requests asked since.
+//
+// It is valid for exactly these pods (the same PodInfo values), this Node
+// object, these settings and this revision of the records. NodeInfo's own
+// generation will not do: inside a pod-group cycle the engine puts pods in and
+// takes them out and restores the generation (snapshot.go, ForgetPod).
+type view struct {
+	rev atomic.Uint64 // of the records of pods on the node
+
+	mu      sync.Mutex
+	node    *v1.Node
+	base    *cluster.Node // of node, without holds
+	set     *settings
+	seenRev uint64
+	pods    []fwk.PodInfo
+	place   *place.View
+	answers []answer
+}
+
+// answer is what a node says to one class.
+type answer struct {
+	class  *class
+	why    []reason.Reason // nil: fits
+	score  int64
+	scored bool
+}
+
+// maxAnswers bounds the memory of a view; a queue with more kinds of requests
+// at once than this is worked out anew each time.
+const maxAnswers = 32
+
+// touch says that the record of a pod on the node has changed.
+func (s *State) touch(node string) { s.viewOf(node).rev.Add(1) }
+
+func (s *State) viewOf(node string) *view {
+	if v, ok := s.views.Load(node); ok {
+		return v.(*view)
+	}
+	v, _ := s.views.LoadOrStore(node, &view{})
+	return v.(*view)
+}
+
+// dropNode forgets what was worked out about a node that is gone. What its
+// pods hold stays known: a node that comes back under the name has them still.
+func (s *State) dropNode(name string) { s.views.Delete(name) }
+
+// check tells whether the request fits on the node with the pods that the
+// engine shows there: nil, or the reasons, most important first.
+func (s *State) check(c *cycle, ni fwk.NodeInfo) []reason.Reason {
+	v := s.viewOf(ni.Node().Name)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.answer(s, c, ni).why
+}
+
+// score compares nodes that fit, 0 to 100.
+func (s *State) score(c *cycle, ni fwk.NodeInfo) int64 {
+	v := s.viewOf(ni.Node().Name)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	a := v.answer(s, c, ni)
+	if !a.scored {
+		a.score, a.scored = v.place.Score(c.req), true
+	}
+	return a.score
+}
+
+// answer returns the node's answer to the class of the request, from memory or
+// worked out. The pointer is valid until the next call. The caller holds mu.
+func (v *view) answer(s *State, c *cycle, ni fwk.NodeInfo) *answer {
+	v.refresh(s, c.set, ni)
+	for i := range v.answers {
+		if v.answers[i].class == c.class {
+			return &v.answers[i]
+		}
+	}
+	if len(v.answers) >= maxAnswers {
+		v.answers = v.answers[:0]
+	}
+	v.answers = append(v.answers, answer{class: c.class, why: v.place.Check(c.req)})
+	return &v.answers[len(v.answers)-1]
+}
+
+// refresh makes the view that of this NodeInfo. The caller holds mu.
+func (v *view) refresh(s *State, set *settings, ni fwk.NodeInfo) {
+	node, pods, rev := ni.Node(), ni.GetPods(), v.rev.Load()
+	if v.place != nil && v.node == node && v.set == set && v.seenRev == rev && slices.Equal(v.pods, pods) {
+		return
+	}
+	if v.base == nil || v.set != set || !sameCards(v.node, node, set.Config) {
+		v.base = kube.NodeOf(node, set.Config)
+	}
+	holds, complete := s.holdsOf(ni, nil)
+	n := *v.base
+	n.Holds = holds
+	v.node, v.set, v.seenRev = node, set, rev
+	v.place, v.answers = place.NewView(&n, set.Config), v.answers[:0]
+	v.pods = append(v.pods[:0], pods...)
+	if !complete {
+		// What a nominated pod asks became known or will: do not keep this.
+		v.node = nil
+	}
+}
+
+// holdsOf lists what the pods shown on the node hold, without those in the
+// set. complete is false if one of them is not known to the core.
+func (s *State) holdsOf(ni fwk.NodeInfo, but map[types.UID]bool) (holds []cluster.Hold, complete bool) {
+	complete = true
+	for _, pi := range ni.GetPods() {
+		pod := pi.GetPod()
+		if but[pod.UID] {
+			continue
+		}
+		h, known := s.holdOf(pod, ni.Node().Name)
+		complete = complete && known
+		if h != nil {
+			holds = append(holds, *h)
+		}
+	}
+	return holds, complete
+}
+
+// sameCards tells whether the two versions of a node are the same to the
+// core, so that the inventory is parsed once per text. A kubelet writes the
+// node's status every few minutes without any change of these.
+func sameCards(a, b *v1.Node, c config.Config) bool {
+	if a == nil {
+		return false
+	}
+	if a == b {
+		return true
+	}
+	if a.Name != b.Name || a.Annotations[kube.InventoryAnnotation] != b.Annotations[kube.InventoryAnnotation] ||
+		!maps.Equal(a.Labels, b.Labels) {
+		return false
+	}
+	if _, x := a.Annotations[kube.EnableLabel]; x != hasKey(b.Annotations, kube.EnableLabel) {
+		return false
+	}
+	return sameAmounts(a.Status.Allocatable, b.Status.Allocatable, c) && sameAmounts(a.Status.Capacity, b.Status.Capacity, c)
+}
+
+func hasKey(m map[string]string, k string) bool { _, ok := m[k]; return ok }
+
+func sameAmounts(a, b v1.ResourceList, c config.Config) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, q := range a {
+		if r, ok := b[name]; !ok || c.IsResource(string(name)) && q.Cmp(r) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fit chooses the cards for a pod on a node. The engine may show the pod
+// itself there already (it is put in before Reserve inside a pod-group cycle)
+// and, with more set, may not show pods yet that this process has placed there
+// since the snapshot was taken.
+func (s *State) fit(c *cycle, ni fwk.NodeInfo, pod types.UID, more bool) (*place.Offer, []reason.Reason) {
+	v := s.viewOf(ni.Node().Name)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.refresh(s, c.set, ni)
+	shown := map[types.UID]bool{}
+	for _, pi := range ni.GetPods() {
+		shown[pi.GetPod().UID] = true
+	}
+	var extra []*cluster.Hold
+	if more {
+		self := shown[pod]
+		shown[pod] = true
+		extra = s.assumedOn(v.base.Name, shown)
+		shown[pod] = self
+	}
+	if !shown[pod] && len(extra) == 0 {
+		return v.place.Fit(c.req)
+	}
+	n := *v.base
+	n.Holds, _ = s.holdsOf(ni, map[types.UID]bool{pod: true})
+	for _, h := range extra {
+		n.Holds = append(n.Holds, *h)
+	}
+	return place.NewView(&n, c.set.Config).Fit(c.req)
+}
