@@ -1,8 +1,6 @@
 package place
 
 import (
-	"sort"
-
 	"lj.aliyun.com/kit/pkg/core/device"
 	"lj.aliyun.com/kit/pkg/core/mig"
 	"lj.aliyun.com/kit/pkg/core/reason"
@@ -10,31 +8,34 @@ import (
 )
 
 // whyNot sums the cards' refusals up into reasons about the node. It is
-// called only when the request does not fit, and always finds a reason.
+// called only when the request does not fit, and always finds a reason. The
+// first reason tells whether the node is worth waiting for: an ask that no
+// release can serve comes before those that only wait.
 func (v *View) whyNot(r *request.Request) []reason.Reason {
-	var out []reason.Reason
-	seen := map[reason.Code]bool{}
+	var never, waits []reason.Reason
 	for i := range r.Asks {
 		a := &r.Asks[i]
 		t := v.tallyOf(a)
 		if t.count("") >= a.Count {
 			continue
 		}
-		for _, why := range v.sum(a, t) {
-			if !seen[why.Code] {
-				seen[why.Code] = true
-				out = append(out, why)
-			}
+		if rs := v.sum(a, t); lasting(rs[0]) {
+			never = append(never, rs...)
+		} else {
+			waits = append(waits, rs...)
+		}
+	}
+	var out []reason.Reason
+	seen := map[reason.Code]bool{}
+	for _, why := range append(never, waits...) {
+		if !seen[why.Code] {
+			seen[why.Code] = true
+			out = append(out, why)
 		}
 	}
 	if len(out) == 0 {
 		out = append(out, reason.Reason{Code: "pod-fits-piecewise", Want: int64(len(r.Asks))})
 	}
-	// What somebody must act on comes before what passes by itself: a node
-	// that lacks something for good is not waiting.
-	sort.SliceStable(out, func(i, j int) bool {
-		return out[i].Code != out[j].Code && lasting(out[i]) && !lasting(out[j])
-	})
 	return out
 }
 
