@@ -1,0 +1,17 @@
+// Package offline is the scheduler of pkg/sched on a snapshot of a cluster,
+// without an API server: the same engine, profile and plugins as the live one.
+//
+// Check says for one pod what each filter thinks of each node, every filter
+// and not only the first that fails, which is what an explanation needs.
+// Schedule says where the engine would put the pod and on which cards; Assume
+// does it and keeps it, so that the next answer counts it in, until Forget.
+//
+// It is deterministic: all nodes are looked at, and equal scores are broken by
+// name, where the live scheduler samples large clusters and throws dice. It
+// never talks to anything: the informers that the engine's plugins read are
+// filled from the snapshot (see static.go), so there is no client, not even a
+// fake one, and nothing to wait for.
+//
+// Preemption is not simulated: a pod that only preemption would place does not
+// fit here.
+package offline
