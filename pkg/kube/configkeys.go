@@ -62,7 +62,7 @@ func parseConfig(text string) (config.Config, []string, error) {
 	}
 	raw, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
-		return c, nil, fmt.Errorf("%s: not valid YAML: %s", ConfigKey, strings.TrimPrefix(firstLine(err), "yaml: "))
+		return c, nil, fmt.Errorf("%s: not valid YAML: %s", ConfigKey, yamlText(err))
 	}
 	dec := json.NewDecoder(strings.NewReader(string(raw)))
 	dec.UseNumber()
@@ -228,6 +228,18 @@ func show(v any) string {
 		return string(b[:57]) + "…"
 	}
 	return string(b)
+}
+
+// yamlText is what a YAML decoder complains about, on one line.
+func yamlText(err error) string {
+	s := strings.Join(strings.Fields(err.Error()), " ")
+	for _, noise := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors: "} {
+		s = strings.TrimPrefix(s, noise)
+	}
+	if len(s) > 200 {
+		s = s[:200] + "…"
+	}
+	return s
 }
 
 func firstLine(err error) string {
