@@ -7,7 +7,7 @@ package mig
 func Openness(used Mask, profiles []Profile) int {
 	n := 0
 	for _, p := range profiles {
-		n += len(p.Free(used)) * p.Size
+		n += p.Room(used) * p.Size
 	}
 	return n
 }

@@ -95,6 +95,17 @@ func (p Profile) Free(used Mask) []int {
 	return out
 }
 
+// Room is how many starts Free would return.
+func (p Profile) Room(used Mask) int {
+	n := 0
+	for _, s := range p.Starts {
+		if m := MaskAt(s, p.Size); m != 0 && m&used == 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Candidates returns the profiles that answer a request for so many compute
 // slices with at least memMiB usable, best first: the smallest on the memory
 // line, then the least memory, then the name. Media profiles are left out,

@@ -81,7 +81,7 @@ func (v *View) refuseSlice(a *request.Ask, c *card, use cluster.CardUse) reason.
 		return "gpu-mig-no-profile"
 	}
 	for _, p := range fitting {
-		if len(p.Free(use.Mask)) > 0 {
+		if p.Room(use.Mask) > 0 {
 			return ""
 		}
 	}

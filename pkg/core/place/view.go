@@ -24,6 +24,8 @@ type card struct {
 	dev      *device.Card
 	use      cluster.CardUse
 	shareMiB int64 // what it offers to shares, in MiB
+	profiles []mig.Profile
+	cut      bool // profiles have been looked up
 }
 
 // NewView applies all holds of the node to its cards.
@@ -123,5 +125,10 @@ func (v *View) Use(uuid string) cluster.CardUse {
 }
 
 // profiles are the MIG profiles by which the card can be cut, nil if it
-// cannot be: only asked for where slices are wanted, since it costs.
-func (v *View) profiles(c *card) []mig.Profile { return v.Node.Inventory.ProfilesOf(c.dev) }
+// cannot be. They are looked up when slices are first asked, since few are.
+func (v *View) profiles(c *card) []mig.Profile {
+	if !c.cut {
+		c.profiles, c.cut = v.Node.Inventory.ProfilesOf(c.dev), true
+	}
+	return c.profiles
+}
