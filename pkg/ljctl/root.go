@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"lj.aliyun.com/kit/pkg/cliutil"
+	"lj.aliyun.com/kit/pkg/ljctl/snapshot"
 	"lj.aliyun.com/kit/pkg/ljctl/version"
 )
 
@@ -59,11 +60,21 @@ func newRoot(f *cliutil.Factory) *cobra.Command {
 	return root
 }
 
-const groupOther = "other"
+// The groups of commands.
+const (
+	groupJobs      = "jobs"
+	groupManifests = "manifests"
+	groupDiagnose  = "diagnose"
+	groupCluster   = "cluster"
+	groupOther     = "other"
+)
 
 // groups is the help's order of commands.
 func groups() []group {
 	return []group{
+		{groupCluster, "Cluster", []func(*cliutil.Factory) *cobra.Command{
+			snapshot.NewCmd,
+		}},
 		{groupOther, "Other", []func(*cliutil.Factory) *cobra.Command{
 			newOptions, version.NewCmd,
 		}},
