@@ -23,11 +23,9 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 			QueueingHintFn: p.afterPodGone,
 		},
 		{
-			// Annotation: the inventory. Label: the enabling label. Taint is
-			// there because the engine does not announce a node to plugins
-			// while it is tainted or cordoned.
+			// Annotation: the inventory. Label: the enabling label.
 			Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable |
-				fwk.UpdateNodeLabel | fwk.UpdateNodeAnnotation | fwk.UpdateNodeTaint},
+				fwk.UpdateNodeLabel | fwk.UpdateNodeAnnotation},
 			QueueingHintFn: node.after,
 		},
 		{
@@ -101,7 +99,7 @@ func (h *nodeHint) after(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.Qu
 	if h.at != now || h.old != before || h.set != set {
 		h.old, h.at, h.set, h.answers = before, now, set, map[*class]fwk.QueueingHint{}
 		h.empty = place.NewView(kube.NodeOf(now, set.Config), set.Config)
-		h.same = sameCards(before, now, set.Config) && sameTaints(before, now)
+		h.same = sameCards(before, now, set.Config)
 	}
 	c := h.state.classOf(req)
 	hint, ok := h.answers[c]
@@ -113,16 +111,4 @@ func (h *nodeHint) after(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.Qu
 		h.answers[c] = hint
 	}
 	return hint, nil
-}
-
-func sameTaints(a, b *v1.Node) bool {
-	if a == nil || a.Spec.Unschedulable != b.Spec.Unschedulable || len(a.Spec.Taints) != len(b.Spec.Taints) {
-		return false
-	}
-	for i := range a.Spec.Taints {
-		if !a.Spec.Taints[i].MatchTaint(&b.Spec.Taints[i]) {
-			return false
-		}
-	}
-	return true
 }

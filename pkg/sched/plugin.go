@@ -67,6 +67,7 @@ func newPlugin(state *State, h fwk.Handle) (*Plugin, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("watch nodes: %w", err)
 	}
+	state.attach(p)
 	return p, nil
 }
 
@@ -87,12 +88,12 @@ func last(o any) any {
 // Name implements fwk.Plugin.
 func (p *Plugin) Name() string { return Name }
 
-// Retry tries all waiting pods of the profile again, after a change that no
-// event of the cluster tells the engine: new settings.
-func (p *Plugin) Retry(logger klog.Logger) error {
+// retry puts all waiting pods of the profile into the queue.
+func (p *Plugin) retry(logger klog.Logger) {
 	pods, err := p.handle.SharedInformerFactory().Core().V1().Pods().Lister().List(labels.Everything())
 	if err != nil {
-		return fmt.Errorf("list waiting pods: %w", err)
+		logger.Error(err, "List waiting pods")
+		return
 	}
 	waiting := map[string]*v1.Pod{}
 	for _, pod := range pods {
@@ -101,7 +102,6 @@ func (p *Plugin) Retry(logger klog.Logger) error {
 		}
 	}
 	p.handle.Activate(logger, waiting)
-	return nil
 }
 
 // cycle is what one scheduling cycle of one pod knows from PreFilter on. It is
@@ -116,6 +116,13 @@ type cycle struct {
 
 // Clone implements fwk.StateData.
 func (c *cycle) Clone() fwk.StateData { return c }
+
+// refusedKey marks the cycle of a pod that was refused for good.
+const refusedKey = Name + "/refused"
+
+type refused struct{}
+
+func (r refused) Clone() fwk.StateData { return r }
 
 // cycleOf finds what PreFilter left, nil for a pod without cards.
 func cycleOf(cs fwk.CycleState) *cycle {
@@ -132,10 +139,11 @@ func cycleOf(cs fwk.CycleState) *cycle {
 func (p *Plugin) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	set := p.state.settings.Load()
 	req, bad := kube.RequestOf(pod, set.Config)
-	if len(bad) == 0 && len(req.Resources) > 0 && !rightRuntime(pod) {
-		bad = []reason.Reason{{Code: runtimeClassMissing, Device: kube.RuntimeClass}}
+	if len(bad) == 0 && len(req.Resources) > 0 {
+		bad = wrongRuntime(pod)
 	}
 	if len(bad) > 0 {
+		cs.Write(refusedKey, refused{})
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal(bad))
 	}
 	if req.Empty() {
@@ -147,12 +155,16 @@ func (p *Plugin) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, 
 	return p.narrow(ctx, c, pod, nodes), nil
 }
 
-// runtimeClassMissing refuses pods that a node would start without the
-// suite's runtime: they would see no card, or all of them.
-const runtimeClassMissing reason.Code = "runtime-class-missing"
-
-func rightRuntime(pod *v1.Pod) bool {
-	return pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName == kube.RuntimeClass
+// wrongRuntime refuses pods that a node would start without the suite's
+// runtime: they would see no card, or all of them.
+func wrongRuntime(pod *v1.Pod) []reason.Reason {
+	switch class := pod.Spec.RuntimeClassName; {
+	case class == nil || *class == "":
+		return []reason.Reason{{Code: "runtime-class-missing", Device: kube.RuntimeClass}}
+	case *class != kube.RuntimeClass:
+		return []reason.Reason{{Code: "runtime-class-wrong", Device: kube.RuntimeClass, Detail: []string{*class}}}
+	}
+	return nil
 }
 
 // PreFilterExtensions must not be nil, or preemption would not try victims;
@@ -205,7 +217,7 @@ func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
 // cards is the class of the request; pods that are refused are not signed.
 func (p *Plugin) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	req, bad := kube.RequestOf(pod, p.state.Config())
-	if len(bad) > 0 || len(req.Resources) > 0 && !rightRuntime(pod) {
+	if len(bad) > 0 || len(req.Resources) > 0 && wrongRuntime(pod) != nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable, "refused by "+Name)
 	}
 	return []fwk.SignFragment{{Key: "lj.aliyun.com/request", Value: classKey(req)}}, nil

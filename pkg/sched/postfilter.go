@@ -15,6 +15,11 @@ import (
 // it adds the numbers of the node that comes closest to the event, and gives
 // way to the in-tree preemption.
 func (p *Plugin) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, m fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	if _, err := cs.Read(refusedKey); err == nil {
+		// No eviction helps this pod, and the plugins behind this one have no
+		// state to work on: their PreFilter was never reached.
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
+	}
 	c := cycleOf(cs)
 	if c == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)

@@ -1,11 +1,14 @@
 package sched
 
 import (
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
 	"lj.aliyun.com/kit/pkg/core/config"
@@ -30,6 +33,7 @@ type State struct {
 	asked   map[types.UID]*request.Request   // of pods that wait, for nominations
 	wide    map[types.UID]struct{}
 	classes map[string]*class
+	plugins []*Plugin
 
 	views sync.Map // node name → *view
 }
@@ -73,9 +77,33 @@ func NewState(c config.Config) *State {
 // Config is the configuration in force.
 func (s *State) Config() config.Config { return s.settings.Load().Config }
 
-// SetConfig changes the configuration for all cycles that begin from now on.
-// Pods that wait are not woken: Plugin.Retry does that.
-func (s *State) SetConfig(c config.Config) { s.settings.Store(&settings{c}) }
+// SetConfig changes the configuration for all cycles that begin from now on,
+// and tells whether it differs from what was in force. Pods that wait are not
+// woken: Retry does that.
+func (s *State) SetConfig(c config.Config) bool {
+	if reflect.DeepEqual(s.Config(), c) {
+		return false
+	}
+	s.settings.Store(&settings{c})
+	return true
+}
+
+// Retry tries all waiting pods again, after a change that no event of the
+// cluster tells the engine: new settings.
+func (s *State) Retry(logger klog.Logger) {
+	s.mu.RLock()
+	plugins := slices.Clone(s.plugins)
+	s.mu.RUnlock()
+	for _, p := range plugins {
+		p.retry(logger)
+	}
+}
+
+func (s *State) attach(p *Plugin) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plugins = append(s.plugins, p)
+}
 
 // NarrowTo lets a pod with cards be tried on the n best nodes for its cards
 // first, and on all if those refuse it for other reasons; 0, the default, is

@@ -44,6 +44,9 @@ func countable(r reason.Reason) string {
 		return string(r.Code) + ": " + info.Text
 	case r.Want > 0 && r.Unit != "":
 		unit := r.Unit
+		if r.Want == 1 {
+			unit = strings.TrimSuffix(unit, "s")
+		}
 		if unit != "%" {
 			unit = " " + unit
 		}

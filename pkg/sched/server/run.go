@@ -1,0 +1,199 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler"
+
+	"lj.aliyun.com/kit/pkg/kube"
+	"lj.aliyun.com/kit/pkg/sched"
+)
+
+// Options are what an administrator chooses on the command line. What the
+// whole cluster must agree on is in the ConfigMap instead.
+type Options struct {
+	// Kubeconfig is a file; empty is the service account of the pod.
+	Kubeconfig string
+	// LeaderElect lets several copies run, of which one works.
+	LeaderElect bool
+	// BindAddress and SecurePort are where health and metrics are served;
+	// port 0 serves nothing.
+	BindAddress string
+	SecurePort  int
+	// UserAgent names the program to the API server.
+	UserAgent string
+}
+
+// DefaultPort differs from kube-scheduler's 10259, beside which the scheduler
+// may run in the host network.
+const DefaultPort = 10279
+
+// The client's own limits. The stock 50 and 100 requests a second would cap
+// the scheduler at about 40 pods a second, since each takes a Binding and an
+// event; the API server's priority and fairness is the limit that counts.
+const (
+	qps   = 1000
+	burst = 2000
+)
+
+// candidates is how many nodes a pod with cards passes to the other filters
+// and scores at first. Up to 100 the engine never samples
+// (minFeasibleNodesToFind), so the best nodes for cards are all compared.
+const candidates = 100
+
+// Run schedules until ctx ends, and returns nil then. It returns an error if
+// it cannot start, or has lost its lease: the process must end in both cases,
+// since what it remembers may be out of date.
+func Run(ctx context.Context, o Options) error {
+	logger := klog.FromContext(ctx)
+	if err := sched.ApplyGates(); err != nil {
+		return err
+	}
+	if err := sched.CheckProfiles(); err != nil {
+		return err
+	}
+	cfg, err := restConfig(o)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	if err := reachable(ctx, client, cfg.Host); err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	eventClient, err := kubernetes.NewForConfig(rest.CopyConfig(cfg)) // its own limits: events never delay bindings
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: eventClient.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return fmt.Errorf("events: %w", err)
+	}
+	defer broadcaster.Shutdown()
+
+	state := sched.NewState(firstConfig(ctx, client))
+	state.NarrowTo(candidates)
+	watchConfig(ctx, client, state, broadcaster.NewRecorder(nil, kube.SchedulerName))
+	engine, factory, err := newEngine(ctx, client, cfg, state, func(name string) events.EventRecorderLogger {
+		return broadcaster.NewRecorder(nil, name)
+	})
+	if err != nil {
+		return err
+	}
+	lead, err := newLeader(client, o.LeaderElect)
+	if err != nil {
+		return err
+	}
+	ready := &readiness{}
+	stopServing, err := serve(o, cfg, ready, lead)
+	if err != nil {
+		return err
+	}
+	defer stopServing()
+	context.AfterFunc(ctx, ready.stop)
+
+	if err := start(ctx, factory, engine); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	ready.synced()
+	logger.Info("Ready", "scheduler", kube.SchedulerName, "leaderElection", o.LeaderElect)
+	return lead.run(ctx, engine.Run)
+}
+
+func restConfig(o Options) (*rest.Config, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	cfg.QPS, cfg.Burst = qps, burst
+	cfg.UserAgent = o.UserAgent
+	cfg.DisableCompression = true // CPU of the API server for a local network
+	cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	cfg.ContentType = "application/vnd.kubernetes.protobuf"
+	cfg.Wrap(newShim)
+	return cfg, nil
+}
+
+// reachable asks the API server for its version, so that a wrong address or
+// credential is one sentence and not an informer that never fills.
+func reachable(ctx context.Context, client kubernetes.Interface, host string) error {
+	logger := klog.FromContext(ctx)
+	var err error
+	for try := range 15 {
+		v, e := client.Discovery().ServerVersion()
+		if e == nil {
+			logger.Info("Connected", "server", host, "version", v.GitVersion)
+			return nil
+		}
+		if err = e; try == 0 {
+			logger.Info("The API server does not answer yet", "server", host, "err", e)
+		}
+		select {
+		case <-time.After(2 * time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("API server %s: %w", host, err)
+}
+
+func newEngine(ctx context.Context, client kubernetes.Interface, cfg *rest.Config, state *sched.State,
+	recorders func(string) events.EventRecorderLogger) (*scheduler.Scheduler, informers.SharedInformerFactory, error) {
+	factory := scheduler.NewInformerFactory(client, 0, nil)
+	engine, err := scheduler.New(ctx, client, factory, nil, recorders,
+		scheduler.WithKubeConfig(cfg),
+		scheduler.WithComponentConfigVersion("kubescheduler.config.k8s.io/v1"),
+		scheduler.WithProfiles(sched.Profiles()...),
+		scheduler.WithFrameworkOutOfTreeRegistry(sched.NewRegistry(state)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("scheduler engine: %w", err)
+	}
+	return engine, factory, nil
+}
+
+// start fills the caches. The engine's own handlers must have drained the
+// first lists before the first cycle, or nodes would look empty.
+func start(ctx context.Context, factory informers.SharedInformerFactory, engine *scheduler.Scheduler) error {
+	logger := klog.FromContext(ctx)
+	factory.Start(ctx.Done())
+	for {
+		round, cancel := context.WithTimeout(ctx, 10*time.Second)
+		var missing []string
+		for kind, ok := range factory.WaitForCacheSync(round.Done()) {
+			if !ok {
+				missing = append(missing, kind.String())
+			}
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if len(missing) == 0 {
+			break
+		}
+		sort.Strings(missing)
+		logger.Info("Still waiting for the first lists; the lines above tell what the API server refuses", "kinds", missing)
+	}
+	return engine.WaitForHandlersSync(ctx)
+}
+
+// configRef is the object on which people find that the settings cannot be read.
+var configRef = &v1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: kube.Namespace, Name: kube.ConfigMap}
