@@ -47,7 +47,7 @@ func TestRestartKeepsAllocations(t *testing.T) {
 	if second == first {
 		t.Errorf("card %s was given twice over a restart", first)
 	}
-	r.settle()
+	r.settle(time.Second)
 	n := 0
 	for _, p := range r.pods() {
 		if p.Spec.NodeName != "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -15,14 +16,30 @@ import (
 
 // The engine looks at a sample of the nodes in large clusters (10 % of 5,000)
 // and scores only those. For cards that packs badly: a half-used node outside
-// the sample stays half used. Since a node's answer about cards is remembered,
-// asking all nodes is cheap, and the plugin itself picks the best; only they
-// pass through the other filters and scores.
+// the sample stays half used. The plugin knows what every node answers to a
+// class of requests, so it picks the best of all nodes itself; only they pass
+// through the other filters and scores.
 
-// candidate is a node that has the cards.
-type candidate struct {
-	name  string
-	score int64
+// indexes are the answers of all nodes by class.
+type indexes struct {
+	mu      sync.Mutex
+	byClass map[*class]*index
+}
+
+// maxIndexes bounds the memory: 25 bytes for each node and class.
+const maxIndexes = 64
+
+// index is what each node answered to a class when it was last different.
+//
+// It goes by NodeInfo's generation, which is right outside pod-group cycles
+// only (see view), so it is not used in those. It may be out of date for a
+// moment; Filter asks each node again.
+type index struct {
+	set    *settings
+	nodes  []fwk.NodeInfo
+	gens   []int64
+	scores []int8  // -1: does not fit
+	order  []int32 // positions in nodes, by name
 }
 
 // narrow returns the best nodes for the pod's cards, nil for all nodes: if
@@ -33,34 +50,94 @@ func (p *Plugin) narrow(ctx context.Context, c *cycle, pod *v1.Pod, nodes []fwk.
 	if limit == 0 || len(nodes) <= 2*limit || pod.Status.NominatedNodeName != "" || p.state.isWide(pod.UID) {
 		return nil
 	}
-	likely := newScreen(pod)
-	scores := make([]int64, len(nodes))
-	p.handle.Parallelizer().Until(ctx, len(nodes), func(i int) {
-		scores[i] = -1
-		if likely.passes(nodes[i]) && p.state.check(c, nodes[i]) == nil {
-			scores[i] = p.state.score(c, nodes[i])
+	p.indexes.mu.Lock()
+	defer p.indexes.mu.Unlock()
+	x := p.indexes.byClass[c.class]
+	if x == nil {
+		if len(p.indexes.byClass) >= maxIndexes || p.indexes.byClass == nil {
+			p.indexes.byClass = map[*class]*index{}
 		}
-	}, Name)
-	var fits []candidate
-	for i, score := range scores {
-		if score >= 0 {
-			fits = append(fits, candidate{nodes[i].Node().Name, score})
-		}
+		x = &index{}
+		p.indexes.byClass[c.class] = x
 	}
-	if len(fits) <= limit {
+	p.update(ctx, x, c, nodes)
+	names := x.best(limit, newScreen(pod))
+	if names == nil {
 		// Nowhere, or on few nodes: the filters then say for every node why
 		// not, and preemption needs to see all of them.
 		return nil
 	}
-	slices.SortFunc(fits, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name))
-	})
-	names := sets.New[string]()
-	for _, f := range fits[:limit] {
-		names.Insert(f.name)
-	}
 	c.narrowed = true
 	return &fwk.PreFilterResult{NodeNames: names}
+}
+
+// update asks the nodes that have changed.
+func (p *Plugin) update(ctx context.Context, x *index, c *cycle, nodes []fwk.NodeInfo) {
+	if x.set != c.set || !slices.Equal(x.nodes, nodes) {
+		x.reset(c.set, nodes)
+	}
+	var stale []int
+	for i, ni := range nodes {
+		if x.gens[i] != ni.GetGeneration() {
+			stale = append(stale, i)
+		}
+	}
+	ask := func(k int) {
+		i := stale[k]
+		x.gens[i], x.scores[i] = nodes[i].GetGeneration(), -1
+		if p.state.check(c, nodes[i]) == nil {
+			x.scores[i] = int8(p.state.score(c, nodes[i]))
+		}
+	}
+	if len(stale) < 32 {
+		for k := range stale {
+			ask(k)
+		}
+		return
+	}
+	p.handle.Parallelizer().Until(ctx, len(stale), ask, Name)
+}
+
+func (x *index) reset(set *settings, nodes []fwk.NodeInfo) {
+	n := len(nodes)
+	x.set, x.nodes = set, slices.Clone(nodes)
+	x.gens, x.scores, x.order = make([]int64, n), make([]int8, n), make([]int32, n)
+	for i := range n {
+		x.gens[i], x.order[i] = -1, int32(i)
+	}
+	slices.SortFunc(x.order, func(a, b int32) int { return cmp.Compare(nodes[a].Node().Name, nodes[b].Node().Name) })
+}
+
+// best names the limit best nodes that pass the screen, of equal ones the
+// first by name; nil if there are not more than that.
+func (x *index) best(limit int, s *screen) sets.Set[string] {
+	var count [101]int
+	fits := 0
+	for _, v := range x.scores {
+		if v >= 0 {
+			count[v]++
+			fits++
+		}
+	}
+	if fits <= limit {
+		return nil
+	}
+	names := make(sets.Set[string], limit)
+	for score := len(count) - 1; score >= 0; score-- {
+		if count[score] == 0 {
+			continue
+		}
+		for _, i := range x.order {
+			if int(x.scores[i]) != score || !s.passes(x.nodes[i]) {
+				continue
+			}
+			names.Insert(x.nodes[i].Node().Name)
+			if len(names) == limit {
+				return names
+			}
+		}
+	}
+	return nil
 }
 
 // screen passes over nodes that the common in-tree filters would refuse, so

@@ -24,6 +24,8 @@ type Plugin struct {
 	state  *State
 	handle fwk.Handle
 	clock  clock.Clock
+
+	indexes indexes
 }
 
 var (
@@ -152,6 +154,9 @@ func (p *Plugin) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, 
 	p.state.setAsked(pod.UID, req)
 	c := &cycle{req: req, class: p.state.classOf(req), set: set}
 	cs.Write(Name, c)
+	if cs.IsPodGroupSchedulingCycle() {
+		return nil, nil
+	}
 	return p.narrow(ctx, c, pod, nodes), nil
 }
 
