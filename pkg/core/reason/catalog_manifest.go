@@ -40,6 +40,8 @@ var fileCodes = []Info{
 	{"kind-not-known", Unknown, CureUser, "kind {device} is not known here, so it was not checked{detail}",
 		"Nobody taught this program where this kind has its pods; what was not read is not called valid.",
 		"check the pod template on its own: put it into a Pod or a PodTemplate"},
+	{"template-elsewhere", Unknown, CureUser, "the pod template is in {device}, so schedulerName, runtimeClassName and labels were not checked",
+		"The object has amounts only; its pods are described in another object.", "check that object too, as it stands in the cluster"},
 	{"unknown-field", Invalid, CureUser, "no such field: {device}",
 		"The API server refuses unknown fields (strict), or drops them with a warning; either way the line has no effect.",
 		"remove it, or correct its name or its place"},

@@ -14,8 +14,10 @@ func Check(w *Workload, o Options) []Finding {
 	for i := range w.Templates {
 		k.template(&w.Templates[i])
 	}
-	k.schedulers()
-	k.group()
+	if w.Elsewhere == "" {
+		k.schedulers()
+		k.group()
+	}
 	return k.found
 }
 
@@ -27,6 +29,10 @@ func (k *checker) template(t *Template) {
 	}
 	u := k.use(t)
 	if !u.any && !near {
+		return
+	}
+	if k.w.Elsewhere != "" {
+		k.add(t.Path, reason.Reason{Code: "template-elsewhere", Device: k.w.Elsewhere})
 		return
 	}
 	k.base(t)

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 
 	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/core/request"
@@ -137,8 +138,7 @@ func (k *checker) misplaced(t *Template, key string) bool {
 
 // governs tells whether the metadata belongs to an object above the template.
 func governs(m Meta, t *Template) bool {
-	base := m.Path[:len(m.Path)-len("metadata")]
-	return len(t.Path) >= len(base) && t.Path[:len(base)] == base
+	return strings.HasPrefix(t.Path, strings.TrimSuffix(m.Path, "metadata"))
 }
 
 // indexed: the API server refuses Indexed jobs without completions.

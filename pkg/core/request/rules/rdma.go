@@ -80,10 +80,13 @@ func (k *checker) rdmaOn(t *Template, u use, cards bool) {
 	}
 	for i := range t.Containers {
 		if ct := &t.Containers[i]; u.wantsRDMA[i] {
-			if u.modes[i] == request.None && cards && !covered {
+			astray := u.modes[i] == request.None && cards && !covered
+			if astray {
 				k.add(at(ct), reason.Reason{Code: "rdma-on-other-container", Device: ct.Name, Detail: holders})
 			}
-			k.ipcLock(ct)
+			if f := k.ipcLock(ct); f != nil && astray {
+				f.Verdict = reason.Warn // the line itself is most likely misplaced
+			}
 			k.jointCount(ct)
 		}
 	}
@@ -146,17 +149,14 @@ func bare(capability string) string {
 	return strings.TrimPrefix(strings.ToUpper(capability), "CAP_")
 }
 
-func (k *checker) ipcLock(ct *Container) {
+// ipcLock reports a container that cannot register RDMA memory, and returns
+// the finding, nil if all is well.
+func (k *checker) ipcLock(ct *Container) *Finding {
 	at := ct.Path + ".securityContext.capabilities"
-	spelling := func() *Finding {
-		for i, a := range ct.Add {
-			if bare(a) == "IPC_LOCK" {
-				return k.add(Index(at+".add", i), reason.Reason{Code: "ipc-lock-spelling", Detail: []string{a}})
-			}
-		}
-		return &Finding{}
-	}
-	switch ct.ipcLock() {
+	held := ct.ipcLock()
+	switch held {
+	case lockHeld:
+		return nil
 	case lockMissing:
 		f := k.add(at, reason.Reason{Code: "ipc-lock-missing", Device: ct.Name})
 		for i, d := range ct.Drop {
@@ -164,11 +164,18 @@ func (k *checker) ipcLock(ct *Container) {
 				f.Path, f.Hint = Index(at+".drop", i), fmt.Sprintf("do not drop %s", d)
 			}
 		}
-	case lockOddCase:
-		spelling().Verdict = reason.Warn
-	case lockPrefix:
-		spelling()
+		return f
 	}
+	f := k.add(at, reason.Reason{Code: "ipc-lock-spelling"})
+	for i, a := range ct.Add {
+		if bare(a) == "IPC_LOCK" {
+			f.Path, f.Reason.Detail = Index(at+".add", i), []string{a}
+		}
+	}
+	if held == lockOddCase {
+		f.Verdict = reason.Warn // one common runtime takes it, others may not
+	}
+	return f
 }
 
 // settle fills in the memory unit where all nodes of the fleet agree on it.

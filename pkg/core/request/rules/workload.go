@@ -29,6 +29,9 @@ type Workload struct {
 	OrderedPods bool
 	// LauncherLast: an MPIJob that makes the launcher when the workers run.
 	LauncherLast bool
+	// Elsewhere names what holds the pod template where the object only has
+	// amounts; labels and names cannot be judged then.
+	Elsewhere string
 }
 
 // Meta is the metadata of an object or of a template.
