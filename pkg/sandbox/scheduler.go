@@ -1,0 +1,173 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"lj.aliyun.com/kit/pkg/cliutil"
+	"lj.aliyun.com/kit/pkg/kube"
+	"lj.aliyun.com/kit/pkg/sandbox/statedir"
+)
+
+// FindScheduler returns the program that runs the scheduler: the one given,
+// else ljnode beside this program, else ljnode on PATH.
+func FindScheduler(given string) (string, error) {
+	hint := func(err error) error {
+		return cliutil.WithHint(err, "build it with `make build`, name it with --ljnode, or leave the scheduler out with --no-scheduler")
+	}
+	if given != "" {
+		path, err := exec.LookPath(given)
+		if err != nil {
+			return "", hint(fmt.Errorf("scheduler program %s: %w", given, errors.Unwrap(err)))
+		}
+		return filepath.Abs(path)
+	}
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), "ljnode")
+		if _, err := exec.LookPath(beside); err == nil {
+			return beside, nil
+		}
+	}
+	if path, err := exec.LookPath("ljnode"); err == nil {
+		return filepath.Abs(path)
+	}
+	return "", hint(errors.New("ljnode, which runs the scheduler, is neither beside ljsandbox nor on PATH"))
+}
+
+// scheduler keeps the scheduler's process alive.
+type scheduler struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu     sync.Mutex
+	state  statedir.Scheduler
+	report func(statedir.Scheduler)
+}
+
+// restartPause grows with each restart up to its ten-fold.
+const restartPause = time.Second
+
+func startScheduler(program string, dir statedir.Dir, args []string, report func(statedir.Scheduler)) *scheduler {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &scheduler{cancel: cancel, done: make(chan struct{}), report: report}
+	args = append([]string{"scheduler", "--kubeconfig", dir.SchedulerKubeconfig()}, args...)
+	go func() {
+		defer close(s.done)
+		// The kernel ends the child when the thread that made it ends, so
+		// this goroutine keeps one thread for itself.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		for n := 0; ctx.Err() == nil; n++ {
+			err := s.once(ctx, program, args, dir.SchedulerLog(), n)
+			if ctx.Err() != nil {
+				return
+			}
+			s.set(statedir.Scheduler{State: statedir.SchedulerFailed, Restarts: n, Error: err.Error()})
+			select {
+			case <-ctx.Done():
+			case <-time.After(restartPause * time.Duration(min(n+1, 10))):
+			}
+		}
+	}()
+	return s
+}
+
+// once runs the process to its end, which is always an error.
+func (s *scheduler) once(ctx context.Context, program string, args []string, logPath string, restarts int) error {
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.set(statedir.Scheduler{State: statedir.SchedulerStarting, PID: cmd.Process.Pid, Restarts: restarts})
+	err = cmd.Wait()
+	if err == nil {
+		err = errors.New("ended by itself")
+	}
+	if line := lastLine(logPath); line != "" {
+		err = fmt.Errorf("%w: %s", err, line)
+	}
+	return err
+}
+
+func (s *scheduler) set(st statedir.Scheduler) {
+	s.mu.Lock()
+	s.state = st
+	s.mu.Unlock()
+	if s.report != nil {
+		s.report(st)
+	}
+}
+
+func (s *scheduler) get() statedir.Scheduler {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+func (s *scheduler) stop() {
+	s.cancel()
+	<-s.done
+}
+
+// WaitScheduler returns when the scheduler leads, or with its error when it
+// has ended more than once.
+func (c *Cluster) WaitScheduler(ctx context.Context) error {
+	if c.scheduler == nil {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(c.AdminConfig())
+	if err != nil {
+		return err
+	}
+	for {
+		st := c.scheduler.get()
+		if st.State == statedir.SchedulerStarting && leaseHolder(ctx, client, kube.Namespace, kube.SchedulerLease) != "" {
+			st.State = statedir.SchedulerLeading
+			c.scheduler.set(st)
+			return nil
+		}
+		if st.State == statedir.SchedulerFailed && st.Restarts > 0 {
+			return fmt.Errorf("the scheduler does not stay up: %s", st.Error)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the scheduler does not lead yet (%s %s): %w", st.State, st.Error, ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// lastLine is the last non-empty line of a log, shortened.
+func lastLine(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	b = bytes.TrimSpace(b[max(0, len(b)-4096):])
+	line := string(b[bytes.LastIndexByte(b, '\n')+1:])
+	if len(line) > 300 {
+		line = line[:300] + "…"
+	}
+	return strings.TrimSpace(line)
+}
