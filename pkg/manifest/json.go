@@ -121,3 +121,12 @@ func (t *jsonTree) items(n *Node, depth int) error {
 	_, _, err := t.next()
 	return err
 }
+
+// appendString writes a JSON string.
+func appendString(b []byte, s string) []byte {
+	q, err := json.Marshal(s)
+	if err != nil { // cannot happen for a string
+		return append(b, `""`...)
+	}
+	return append(b, q...)
+}
