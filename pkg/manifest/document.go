@@ -152,10 +152,25 @@ func (d *Document) broken(err error, c chunk) {
 		line, msg := errorLine(err)
 		if line > 0 {
 			at = position{c.line + line - 1, 0}
+			if tabbed(c.text, line) {
+				msg = "a tab indents the line, and YAML indents with blanks only"
+			}
 		}
 		r = reason.Reason{Code: "yaml-syntax", Detail: []string{msg}}
 	}
 	d.problem("", r, at)
+}
+
+// tabbed tells whether the line (from 1) is indented with a tab.
+func tabbed(text []byte, line int) bool {
+	for range line - 1 {
+		i := bytes.IndexByte(text, '\n')
+		if i < 0 {
+			return false
+		}
+		text = text[i+1:]
+	}
+	return bytes.HasPrefix(bytes.TrimLeft(text, " "), []byte("\t"))
 }
 
 func (d *Document) problem(path string, r reason.Reason, at position) {

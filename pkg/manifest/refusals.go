@@ -63,8 +63,13 @@ func refusePod(js []byte) (field.ErrorList, error) {
 	return corevalidation.ValidatePodCreate(&out, podutil.GetValidationOptionsFromPodTemplate(&t, nil)), nil
 }
 
-// home: an object without a namespace goes to the one that the user works in.
+// home fills in what the API server does before it validates: an object
+// without a namespace goes to the one that the user works in, and a generated
+// name is complete by then.
 func home(m *metav1.ObjectMeta) {
+	if m.Name == "" && m.GenerateName != "" {
+		m.Name = m.GenerateName + "abcde"
+	}
 	if m.Namespace == "" {
 		m.Namespace = metav1.NamespaceDefault
 	}

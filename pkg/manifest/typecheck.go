@@ -39,13 +39,16 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-func (s *typeCheck) wrong(path, want, hint string) {
-	s.found = append(s.found, rules.Finding{Path: path, Verdict: reason.Invalid, Hint: hint,
-		Reason: reason.Reason{Code: "wrong-type", Device: lastKey(path), Detail: []string{want}}})
+func (s *typeCheck) wrong(n *Node, path, want, hint string) {
+	f := rules.Finding{Path: path, Verdict: reason.Invalid, Hint: hint,
+		Reason: reason.Reason{Code: "wrong-type", Device: lastKey(path), Detail: []string{want + ", not " + n.Kind.String()}}}
+	if hint == "" {
+		f.Hint = "write " + want
+	}
+	s.found = append(s.found, f)
 }
 
-// check compares a value with a type. owner is the struct around it, for
-// advice about misplaced fields.
+// check compares a value with a type.
 func (s *typeCheck) check(n *Node, t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -59,13 +62,13 @@ func (s *typeCheck) check(n *Node, t reflect.Type, path string) {
 	switch t.Kind() {
 	case reflect.Struct:
 		if n.Kind != Map {
-			s.wrong(path, "a mapping", "")
+			s.wrong(n, path, "a mapping", "")
 			return
 		}
 		s.fields(n, t, path)
 	case reflect.Map:
 		if n.Kind != Map {
-			s.wrong(path, "a mapping", "")
+			s.wrong(n, path, "a mapping", "")
 			return
 		}
 		for _, f := range n.Fields {
@@ -81,12 +84,12 @@ func (s *typeCheck) check(n *Node, t reflect.Type, path string) {
 func (s *typeCheck) slice(n *Node, t reflect.Type, path string) {
 	if t.Elem().Kind() == reflect.Uint8 {
 		if n.Kind != String {
-			s.wrong(path, "base64 text", "")
+			s.wrong(n, path, "base64 text", "")
 		}
 		return
 	}
 	if n.Kind != List {
-		s.wrong(path, "a list", "begin each item with a dash")
+		s.wrong(n, path, "a list", "begin each item with a dash")
 		return
 	}
 	for i, item := range n.Items {
@@ -102,7 +105,7 @@ func (s *typeCheck) scalar(n *Node, t reflect.Type, path string) {
 			if n.Kind < List {
 				hint = fmt.Sprintf("put the value in quotes: \"%s\"", n.Raw)
 			}
-			s.wrong(path, "a text", hint)
+			s.wrong(n, path, "a text", hint)
 		}
 	case reflect.Bool:
 		if n.Kind != Bool {
@@ -110,10 +113,10 @@ func (s *typeCheck) scalar(n *Node, t reflect.Type, path string) {
 			if l := strings.ToLower(n.Text); l == "true" || l == "false" {
 				hint = "write " + l + " without quotes"
 			}
-			s.wrong(path, "true or false", hint)
+			s.wrong(n, path, "true or false", hint)
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		v, err := strconv.ParseInt(n.Text, 10, t.Bits())
+		v, err := strconv.ParseInt(strings.TrimSpace(n.Text), 10, t.Bits())
 		if n.Kind == Number && err == nil {
 			return
 		}
@@ -121,14 +124,14 @@ func (s *typeCheck) scalar(n *Node, t reflect.Type, path string) {
 		if n.Kind == String && err == nil {
 			hint = fmt.Sprintf("write %d without quotes", v)
 		}
-		s.wrong(path, "a whole number", hint)
+		s.wrong(n, path, "a whole number", hint)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		if _, err := strconv.ParseUint(n.Text, 10, t.Bits()); n.Kind != Number || err != nil {
-			s.wrong(path, "a whole number of 0 or more", "")
+			s.wrong(n, path, "a whole number of 0 or more", "")
 		}
 	case reflect.Float32, reflect.Float64:
 		if n.Kind != Number {
-			s.wrong(path, "a number", "")
+			s.wrong(n, path, "a number", "")
 		}
 	}
 }
@@ -137,7 +140,7 @@ func (s *typeCheck) scalar(n *Node, t reflect.Type, path string) {
 func (s *typeCheck) special(n *Node, t reflect.Type, path string) bool {
 	text := func(parse func([]byte) error, want string) {
 		if n.Kind != String || parse([]byte(strconv.Quote(n.Text))) != nil {
-			s.wrong(path, want, "")
+			s.wrong(n, path, want, "")
 		}
 	}
 	switch t {
@@ -145,7 +148,7 @@ func (s *typeCheck) special(n *Node, t reflect.Type, path string) bool {
 		s.quantity(n, path)
 	case intOrString:
 		if n.Kind != String && (n.Kind != Number || strings.ContainsAny(n.Text, ".eE")) {
-			s.wrong(path, "a whole number or a text", "")
+			s.wrong(n, path, "a whole number or a text", "")
 		}
 	case timeType:
 		text(new(metav1.Time).UnmarshalJSON, "a time such as 2026-01-31T08:00:00Z")
@@ -155,7 +158,7 @@ func (s *typeCheck) special(n *Node, t reflect.Type, path string) bool {
 		text(new(metav1.Duration).UnmarshalJSON, "a duration such as 30s")
 	case rawType, fieldsType:
 		if n.Kind != Map {
-			s.wrong(path, "a mapping", "")
+			s.wrong(n, path, "a mapping", "")
 		}
 	default:
 		p := reflect.PointerTo(t)
@@ -167,7 +170,7 @@ func (s *typeCheck) special(n *Node, t reflect.Type, path string) bool {
 
 func (s *typeCheck) quantity(n *Node, path string) {
 	if n.Kind != String && n.Kind != Number {
-		s.wrong(path, "a number", "")
+		s.wrong(n, path, "a number", "")
 		return
 	}
 	if _, err := parseQuantity(n.Text); err != nil {

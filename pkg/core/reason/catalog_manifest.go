@@ -192,7 +192,7 @@ var groupCodes = []Info{
 		"With WaitForWorkersReady a group that counts the launcher can never be complete.", "count the workers only, or set launcherCreationPolicy: AtStartup"},
 	{"rollback-burns-backoff", Warn, CureUser, "no podFailurePolicy ignores DisruptionTarget: a rolled back group uses up backoffLimit",
 		"A group that could not start whole is evicted, and the Job counts evicted pods as failures.",
-		"add podFailurePolicy.rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]"},
+		"add podFailurePolicy.rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}] to the job, and restartPolicy: Never to its pods"},
 }
 
 // fleetCodes compare a manifest with the cards that there are.
