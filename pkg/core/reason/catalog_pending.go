@@ -52,8 +52,6 @@ var waitingCodes = []Info{
 	{"rollout-holds-gpu", Blocked, CureUser, "the old pod {detail} of the same deployment holds the card, and waits for this one",
 		"A rolling update starts the new pod first, and no card is spare for it.",
 		"set strategy.type: Recreate, or rollingUpdate.maxSurge: 0"},
-	{"ready-to-bind", Wait, CureSelf, "all {want} members exist",
-		"The group is complete; it is placed whole.", ""},
 }
 
 // ownerCodes are about what makes the pods.
@@ -64,8 +62,6 @@ var ownerCodes = []Info{
 		"For extended resources only keys of the form requests.NAME count.", "write requests.{detail}"},
 	{"pod-create-refused", Blocked, CureUser, "the pods cannot be created: {detail}",
 		"The API server or an admission hook refuses the pods of this controller.", "correct what the message names"},
-	{"runtime-class-not-found", Env, CureAdmin, "the cluster has no RuntimeClass {device}",
-		"The API server refuses pods that name a RuntimeClass which does not exist.", "install the suite's RuntimeClass: kubectl apply -f deploy/runtimeclass.yaml"},
 	{"jobset-not-installed", Env, CureAdmin, "the cluster has no JobSet API",
 		"The JobSet resource is not served, so nothing makes its jobs.", "install JobSet in the cluster"},
 	{"no-pods-yet", Wait, CureSelf, "its controller has not made pods yet ({detail})",
@@ -78,8 +74,8 @@ var ownerCodes = []Info{
 		"A group is placed whole once all members exist.", "ask again in a few seconds"},
 	{"gang-incomplete", Blocked, CureUser, "{free} of {want} members exist: a group is placed whole or not at all",
 		"Members are missing and nobody is making them.", "see why the missing pods are not made"},
-	{"gang-member-blocked", Wait, CureSelf, "this pod fits, {want} of its group's {total} members do not: a group is placed whole",
-		"All members of a group are placed together; other members have causes of their own.", "look at the other members"},
+	{"gang-short", Wait, CureRelease, "{free} of the group's {want} members can be placed now: a group is placed whole",
+		"All members exist and there is not room for all of them together.", "wait for cards, or ask for a smaller group"},
 	{"gang-owner-gone", Blocked, CureUser, "the owner {detail} of the group does not exist any more",
 		"The pods are orphans: nobody makes the missing members.", "delete the left-over pods, and submit the job again"},
 	{"gang-degraded", Warn, CureSelf, "{free} of {want} members run; a lost member is replaced alone",
