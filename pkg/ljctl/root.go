@@ -10,7 +10,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"lj.aliyun.com/kit/pkg/cliutil"
+	"lj.aliyun.com/kit/pkg/ljctl/jobs"
 	"lj.aliyun.com/kit/pkg/ljctl/snapshot"
+	"lj.aliyun.com/kit/pkg/ljctl/submit"
+	"lj.aliyun.com/kit/pkg/ljctl/validate"
 	"lj.aliyun.com/kit/pkg/ljctl/version"
 )
 
@@ -72,6 +75,12 @@ const (
 // groups is the help's order of commands.
 func groups() []group {
 	return []group{
+		{groupJobs, "Jobs", []func(*cliutil.Factory) *cobra.Command{
+			submit.NewCmd, jobs.NewCmd,
+		}},
+		{groupManifests, "Manifests", []func(*cliutil.Factory) *cobra.Command{
+			validate.NewCmd,
+		}},
 		{groupCluster, "Cluster", []func(*cliutil.Factory) *cobra.Command{
 			snapshot.NewCmd,
 		}},

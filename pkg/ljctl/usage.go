@@ -57,7 +57,9 @@ func usageCommands(w io.Writer, c *cobra.Command) {
 		}
 	}
 	for _, g := range c.Groups() {
-		section(g.Title, func(s *cobra.Command) bool { return s.GroupID == g.ID && (s.IsAvailableCommand() || s.Name() == "help") })
+		section(g.Title, func(s *cobra.Command) bool {
+			return s.GroupID == g.ID && (s.IsAvailableCommand() || s.Name() == "help")
+		})
 	}
 	section("Commands:", func(s *cobra.Command) bool {
 		return s.GroupID == "" && (s.IsAvailableCommand() || s.Name() == "help")

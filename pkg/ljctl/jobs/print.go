@@ -1,0 +1,87 @@
+package jobs
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"lj.aliyun.com/kit/pkg/cliutil"
+	"lj.aliyun.com/kit/pkg/render"
+)
+
+// List is what -o json and yaml print: one document, whatever the number.
+type List struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Items      []Row  `json:"items"`
+	// NotRead are lists that could not be read, so that rows may be missing.
+	NotRead []string `json:"notRead,omitempty"`
+}
+
+// maxReason keeps rows of the plain table on one line of a terminal.
+const maxReason = 60
+
+// printRows writes the rows in a format of the command.
+func printRows(w io.Writer, l List, o *options, now time.Time) error {
+	switch o.output {
+	case "json", "yaml":
+		if l.Items == nil {
+			l.Items = []Row{}
+		}
+		return cliutil.PrintObject(w, o.output, l)
+	case "name":
+		for i := range l.Items {
+			if _, err := fmt.Fprintln(w, l.Items[i].Ref()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return tableOf(l.Items, o.allNamespaces, o.output == "wide", now).Print(w, o.noHeaders)
+}
+
+func tableOf(rows []Row, namespaces, wide bool, now time.Time) *render.Table {
+	t := &render.Table{Headers: []string{"NAME", "KIND", "STATUS", "PODS", "CARDS", "REASON", "AGE"}}
+	if wide {
+		t.Headers = append(t.Headers, "REQUEST", "NODES", "MESSAGE")
+	}
+	if namespaces {
+		t.Headers = append([]string{"NAMESPACE"}, t.Headers...)
+	}
+	for i := range rows {
+		r := &rows[i]
+		cells := []string{r.Name, r.Kind, string(r.Status), fmt.Sprintf("%d/%d", r.PodsRunning, r.PodsWanted), cards(r), reasonCell(r), render.Age(now, r.Created.Time)}
+		if wide {
+			cells = append(cells, r.Request, strings.Join(r.Nodes, ","), r.Message)
+		}
+		if namespaces {
+			cells = append([]string{r.Namespace}, cells...)
+		}
+		t.Row(cells...)
+	}
+	return t
+}
+
+// cards is "8/8 gpu-1", or "56/56 gpu-1,+6".
+func cards(r *Row) string {
+	s := fmt.Sprintf("%d/%d", r.CardsGranted, r.CardsAsked)
+	if r.CardsUnknown > 0 {
+		s += "?"
+	}
+	switch n := len(r.Nodes); {
+	case n == 0:
+		return s
+	case n == 1:
+		return s + " " + r.Nodes[0]
+	default:
+		return fmt.Sprintf("%s %s,+%d", s, r.Nodes[0], n-1)
+	}
+}
+
+func reasonCell(r *Row) string {
+	if r.Status == Pending && r.Message != "" {
+		return render.Short(render.Cell(r.Message), maxReason)
+	}
+	return render.Short(render.Cell(r.Reason), maxReason)
+}

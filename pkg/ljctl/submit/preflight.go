@@ -1,0 +1,183 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"lj.aliyun.com/kit/pkg/cliutil"
+	"lj.aliyun.com/kit/pkg/core/reason"
+	"lj.aliyun.com/kit/pkg/kube"
+)
+
+// verdictError is an answer with a verdict, as an error: nothing was created.
+func verdictError(v reason.Verdict, r reason.Reason, fallback, hint string) error {
+	text := fallback
+	if i, ok := reason.Lookup(r.Code); ok && i.Text != "" {
+		text = r.Sentence()
+		if hint == "" {
+			hint = r.Fix()
+		}
+	}
+	err := &cliutil.ExitError{Code: v.ExitCode(), Err: fmt.Errorf("%s %s: %s; nothing was created", v, r.Code, text)}
+	if hint == "" {
+		return err
+	}
+	return cliutil.WithHint(err, "%s", hint)
+}
+
+// preflight asks the cluster for what the objects need, before anything is
+// created: a missing piece would hit the pods later, unseen.
+func (o *options) preflight(ctx context.Context, typed kubernetes.Interface, dyn dynamic.Interface, p *plan) error {
+	classes := map[string]bool{}
+	for i := range p.items {
+		u := p.items[i].object
+		if u.GroupVersionKind().Group == kube.JobSetKind.Group && u.GetKind() == kube.JobSetKind.Kind {
+			if err := jobSetServed(typed, u.GetAPIVersion()); err != nil {
+				return err
+			}
+		}
+		for _, c := range runtimeClasses(u.Object) {
+			if classes[c] {
+				continue
+			}
+			classes[c] = true
+			if err := o.runtimeClassThere(ctx, typed, c); err != nil {
+				return err
+			}
+		}
+		if u.GetName() == "" {
+			continue
+		}
+		if err := o.nameFree(ctx, typed, dyn, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func jobSetServed(typed kubernetes.Interface, gv string) error {
+	_, err := typed.Discovery().ServerResourcesForGroupVersion(gv)
+	if apierrors.IsNotFound(err) {
+		return verdictError(reason.Env, reason.Reason{Code: "jobset-not-installed"}, "the cluster has no JobSet API", "")
+	}
+	if err != nil {
+		return fmt.Errorf("discovery of %s: %w", gv, err)
+	}
+	return nil
+}
+
+// runtimeClasses finds the classes that the pod templates of an object name.
+func runtimeClasses(m map[string]any) []string {
+	var out []string
+	for k, v := range m {
+		switch t := v.(type) {
+		case string:
+			if k == "runtimeClassName" && t != "" {
+				out = append(out, t)
+			}
+		case map[string]any:
+			out = append(out, runtimeClasses(t)...)
+		case []any:
+			for _, e := range t {
+				if em, ok := e.(map[string]any); ok {
+					out = append(out, runtimeClasses(em)...)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (o *options) runtimeClassThere(ctx context.Context, typed kubernetes.Interface, name string) error {
+	_, err := typed.NodeV1().RuntimeClasses().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		fmt.Fprintf(o.f.Streams.ErrOut, "not checked: the runtime class %s (not allowed to get runtimeclasses.node.k8s.io)\n", cliutil.Escape(name))
+		return nil
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("runtime class %s: %w", name, err)
+	}
+	// People take the handler's name for the class's.
+	hint := ""
+	if l, lerr := typed.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{}); lerr == nil {
+		for i := range l.Items {
+			if rc := &l.Items[i]; rc.Handler == name {
+				hint = fmt.Sprintf("a class %q has the handler %s: are name and handler swapped? The name counts", rc.Name, name)
+			}
+		}
+	}
+	return verdictError(reason.Env, reason.Reason{Code: "runtime-class-not-found", Device: name},
+		"the cluster has no RuntimeClass "+name, hint)
+}
+
+// nameFree refuses a name that is taken. A name whose owner is on its way out
+// is WAIT: creating there would fail, and applying would patch the dying
+// object and report success. With --wait it is waited for.
+func (o *options) nameFree(ctx context.Context, typed kubernetes.Interface, dyn dynamic.Interface, u *unstructured.Unstructured) error {
+	target, err := o.target(dyn, u)
+	if err != nil {
+		return err
+	}
+	var until time.Time
+	if o.timeout > 0 {
+		until = o.f.Clock.Now().Add(o.timeout)
+	}
+	said := false
+	for {
+		old, err := target.Get(ctx, u.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+			return nil // the creation itself will tell
+		case err != nil:
+			return fmt.Errorf("%s: %w", ref(u), err)
+		case old.GetDeletionTimestamp() == nil:
+			return taken(u)
+		}
+		still := terminatingError(ctx, typed, old, o.f.Clock.Now())
+		if o.wait == "" {
+			return still
+		}
+		if !said {
+			fmt.Fprintf(o.f.Streams.ErrOut, "waiting for the old %s to be gone\n", ref(u))
+			said = true
+		}
+		if !until.IsZero() && o.f.Clock.Now().After(until) {
+			return &cliutil.ExitError{Code: reason.ExitTimeout, Err: still}
+		}
+		if err := o.sleep(ctx, pollEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func taken(u *unstructured.Unstructured) error {
+	return cliutil.WithHint(fmt.Errorf("%s exists already in namespace %s; nothing was created", ref(u), u.GetNamespace()),
+		"take another name or --generate-name, or delete it first: ljctl delete %s -n %s", ref(u), u.GetNamespace())
+}
+
+// terminatingError says how much of the old object is still there.
+func terminatingError(ctx context.Context, typed kubernetes.Interface, old *unstructured.Unstructured, now time.Time) error {
+	since := now.Sub(old.GetDeletionTimestamp().Time).Round(time.Second)
+	pods := ""
+	sel := "batch.kubernetes.io/job-name=" + old.GetName()
+	if old.GetKind() == kube.JobSetKind.Kind {
+		sel = "jobset.sigs.k8s.io/jobset-name=" + old.GetName()
+	}
+	if l, err := typed.CoreV1().Pods(old.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: sel}); err == nil && len(l.Items) > 0 && old.GetKind() != "Pod" {
+		pods = fmt.Sprintf("%d pods, ", len(l.Items))
+	}
+	text := fmt.Sprintf("the old %s is still being deleted (%ssince %s)", ref(old), pods, max(0, since))
+	return verdictError(reason.Wait, reason.Reason{Code: "name-still-terminating", Device: ref(old),
+		Detail: []string{strings.TrimSuffix(strings.TrimSpace(pods+"since "+max(0, since).String()), ",")}}, text,
+		"try again with --wait, or take another name")
+}
