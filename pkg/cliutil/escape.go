@@ -10,7 +10,9 @@ import (
 // control character, which could move the cursor or colour the terminal, is
 // shown by its code. Line breaks stay, since errors may have several lines.
 func Escape(s string) string {
-	bad := func(r rune) bool { return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) }
+	bad := func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
+	}
 	if strings.IndexFunc(s, bad) < 0 {
 		return s
 	}

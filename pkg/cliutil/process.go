@@ -2,10 +2,12 @@ package cliutil
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
@@ -20,4 +22,10 @@ func SignalContext() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx
+}
+
+// IsTerminal tells whether a person can be asked on this stream.
+func IsTerminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -10,7 +10,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"lj.aliyun.com/kit/pkg/cliutil"
+	"lj.aliyun.com/kit/pkg/ljctl/config"
+	"lj.aliyun.com/kit/pkg/ljctl/delete"
 	"lj.aliyun.com/kit/pkg/ljctl/jobs"
+	"lj.aliyun.com/kit/pkg/ljctl/logs"
 	"lj.aliyun.com/kit/pkg/ljctl/snapshot"
 	"lj.aliyun.com/kit/pkg/ljctl/submit"
 	"lj.aliyun.com/kit/pkg/ljctl/validate"
@@ -76,7 +79,7 @@ const (
 func groups() []group {
 	return []group{
 		{groupJobs, "Jobs", []func(*cliutil.Factory) *cobra.Command{
-			submit.NewCmd, jobs.NewCmd,
+			submit.NewCmd, jobs.NewCmd, logs.NewCmd, delete.NewCmd,
 		}},
 		{groupManifests, "Manifests", []func(*cliutil.Factory) *cobra.Command{
 			validate.NewCmd,
@@ -85,7 +88,7 @@ func groups() []group {
 			snapshot.NewCmd,
 		}},
 		{groupOther, "Other", []func(*cliutil.Factory) *cobra.Command{
-			newOptions, version.NewCmd,
+			config.NewCmd, newOptions, version.NewCmd,
 		}},
 	}
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"lj.aliyun.com/kit/pkg/cliutil"
 	"lj.aliyun.com/kit/pkg/core/config"
-	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/kube"
 )
 
@@ -154,19 +152,7 @@ func pick(rows []Row, names []string, ns string) ([]Row, error) {
 			}
 		}
 		if !found {
-			err := fmt.Errorf("no job %q that asks for cards in namespace %s", n, ns)
-			var known []string
-			for i := range rows {
-				known = append(known, rows[i].Name)
-			}
-			_, bare, ok := strings.Cut(n, "/")
-			if !ok {
-				bare = n
-			}
-			if near := kube.Nearest(bare, known); near != "" {
-				return nil, cliutil.WithHint(&cliutil.ExitError{Code: reason.ExitError, Err: err}, "did you mean %s?", near)
-			}
-			return nil, cliutil.WithHint(&cliutil.ExitError{Code: reason.ExitError, Err: err}, "ljctl jobs lists them, ljctl jobs -A those of all namespaces")
+			return nil, NotFound(n, ns, rows)
 		}
 	}
 	return out, nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,7 +63,11 @@ type Row struct {
 	Created metav1.Time `json:"created"`
 
 	labels []labels.Set // of the object, its template and its pods
+	pods   []*v1.Pod
 }
+
+// Pods are the job's pods, oldest first, also those that have ended.
+func (r *Row) Pods() []*v1.Pod { return r.pods }
 
 // Ref is the row's name as kubectl spells it.
 func (r *Row) Ref() string { return Resource(r.APIVersion, r.Kind) + "/" + r.Name }

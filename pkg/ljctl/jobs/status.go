@@ -17,6 +17,7 @@ import (
 func (g *group) row(c config.Config) Row {
 	r := Row{Namespace: g.namespace, APIVersion: g.apiVersion, Kind: g.kind, Name: g.name, PodsWanted: g.wanted}
 	pods := sorted(g.pods)
+	r.pods = pods
 	if g.meta != nil {
 		r.Created = g.meta.GetCreationTimestamp()
 	} else if len(pods) > 0 {

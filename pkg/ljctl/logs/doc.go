@@ -1,0 +1,2 @@
+// Package logs is "ljctl logs": what the pods of a job have written.
+package logs
