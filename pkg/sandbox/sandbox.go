@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"lj.aliyun.com/kit/pkg/sandbox/cli"
 	"lj.aliyun.com/kit/pkg/sandbox/controlplane"
 	"lj.aliyun.com/kit/pkg/sandbox/fleet"
 	"lj.aliyun.com/kit/pkg/sandbox/simnode"
@@ -29,7 +31,7 @@ type Options struct {
 	Fleet *fleet.Fleet
 	// NoScheduler leaves the scheduler out.
 	NoScheduler bool
-	// Scheduler is the path of ljnode; see FindScheduler.
+	// Scheduler is the path of ljnode; see cli.FindScheduler.
 	Scheduler string
 	// SchedulerArgs are added to its command line.
 	SchedulerArgs []string
@@ -68,7 +70,7 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 		}
 	}
 	if !o.NoScheduler && o.Scheduler == "" {
-		if o.Scheduler, err = FindScheduler(""); err != nil {
+		if o.Scheduler, err = cli.FindScheduler(""); err != nil {
 			return nil, err
 		}
 	}
@@ -108,7 +110,10 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 		// Before the nodes: it has its own start-up to do meanwhile.
 		c.scheduler = startScheduler(o.Scheduler, c.dir, o.SchedulerArgs, o.OnScheduler)
 	}
-	if err := c.startNodes(ctx, o.Timing); err != nil {
+	ready := make(chan error, 1)
+	go func() { ready <- c.plane.WaitReady(ctx) }()
+	nodesErr := c.startNodes(ctx, o.Timing)
+	if err := errors.Join(nodesErr, <-ready); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -194,7 +199,7 @@ func (c *Cluster) KubernetesVersion() (string, error) {
 	return v.GitVersion, nil
 }
 
-// lease reads the scheduler's lease; "" if nobody holds it.
+// leaseHolder reads the scheduler's lease; "" if nobody holds it.
 func leaseHolder(ctx context.Context, client kubernetes.Interface, namespace, name string) string {
 	l, err := client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil || l.Spec.HolderIdentity == nil {

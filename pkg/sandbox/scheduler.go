@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,35 +15,9 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"lj.aliyun.com/kit/pkg/cliutil"
 	"lj.aliyun.com/kit/pkg/kube"
 	"lj.aliyun.com/kit/pkg/sandbox/statedir"
 )
-
-// FindScheduler returns the program that runs the scheduler: the one given,
-// else ljnode beside this program, else ljnode on PATH.
-func FindScheduler(given string) (string, error) {
-	hint := func(err error) error {
-		return cliutil.WithHint(err, "build it with `make build`, name it with --ljnode, or leave the scheduler out with --no-scheduler")
-	}
-	if given != "" {
-		path, err := exec.LookPath(given)
-		if err != nil {
-			return "", hint(fmt.Errorf("scheduler program %s: %w", given, errors.Unwrap(err)))
-		}
-		return filepath.Abs(path)
-	}
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), "ljnode")
-		if _, err := exec.LookPath(beside); err == nil {
-			return beside, nil
-		}
-	}
-	if path, err := exec.LookPath("ljnode"); err == nil {
-		return filepath.Abs(path)
-	}
-	return "", hint(errors.New("ljnode, which runs the scheduler, is neither beside ljsandbox nor on PATH"))
-}
 
 // scheduler keeps the scheduler's process alive.
 type scheduler struct {

@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/version"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
@@ -92,6 +97,7 @@ func prepare(ctx context.Context, s *options.ServerRunOptions) (func(context.Con
 	if err != nil {
 		return nil, err
 	}
+	stamp(config)
 	completed, err := config.Complete()
 	if err != nil {
 		return nil, err
@@ -105,6 +111,29 @@ func prepare(ctx context.Context, s *options.ServerRunOptions) (func(context.Con
 		return nil, err
 	}
 	return prepared.Run, nil
+}
+
+// Version is the version of the Kubernetes that is linked here.
+const Version = "v1.37.2"
+
+// stamped is the version that /version answers with. Without linker flags the
+// packages carry a placeholder, which kubectl and others cannot parse.
+type stamped struct {
+	basecompatibility.EffectiveVersion
+}
+
+func (s stamped) Info() *apimachineryversion.Info {
+	info := s.EffectiveVersion.Info()
+	if _, err := version.ParseSemantic(info.GitVersion); err != nil || strings.HasPrefix(info.GitVersion, "v0.0.0") {
+		info.GitVersion, info.GitCommit, info.GitTreeState = Version, "", ""
+	}
+	return info
+}
+
+func stamp(c *app.Config) {
+	for _, g := range []*genericapiserver.Config{c.KubeAPIs.ControlPlane.Generic, &c.ApiExtensions.GenericConfig.Config, &c.Aggregator.GenericConfig.Config} {
+		g.EffectiveVersion = stamped{g.EffectiveVersion}
+	}
 }
 
 // waitReady returns when /readyz answers with 200.

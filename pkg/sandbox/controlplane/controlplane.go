@@ -41,8 +41,8 @@ type ControlPlane struct {
 	kubelets    *rest.Config
 }
 
-// Start returns a control plane that serves, with everything installed. On an
-// error nothing of it is left running.
+// Start returns a control plane that serves, with everything installed; see
+// WaitReady. On an error nothing of it is left running.
 func Start(ctx context.Context, o Options) (_ *ControlPlane, err error) {
 	c := &ControlPlane{opts: o}
 	defer func() {
@@ -140,7 +140,15 @@ func (c *ControlPlane) populate(ctx context.Context, hook net.Listener) error {
 	if c.jobsets, err = startJobSets(ctx, jobsetCfg, hook, serving); err != nil {
 		return err
 	}
-	if err := installJobSetAdmission(ctx, client, hook.Addr().String(), c.ca.pem); err != nil {
+	return installJobSetAdmission(ctx, client, hook.Addr().String(), c.ca.pem)
+}
+
+// WaitReady returns when pods and JobSets can be created. The first request
+// for a JobSet makes the API server compile its large schema, so callers do
+// something else meanwhile.
+func (c *ControlPlane) WaitReady(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
 		return err
 	}
 	if err := waitJobSets(ctx, c.admin); err != nil {
