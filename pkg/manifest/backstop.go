@@ -18,7 +18,7 @@ func (j *judge) refusals(n *Node, g gvk, path string, w *rules.Workload) {
 	if j.undecodable(path) {
 		return
 	}
-	said := append([]rules.Finding(nil), j.found...)
+	said := spokenOf(j.found)
 	version := g.version
 	if g.group != "" {
 		version = g.group + "/" + version
@@ -53,7 +53,7 @@ func (j *judge) undecodable(path string) bool {
 	return false
 }
 
-func (j *judge) refuse(r refuse, n *Node, path string, said []rules.Finding) {
+func (j *judge) refuse(r refuse, n *Node, path string, said spoken) {
 	list, err := r.guard(n.appendJSON(nil))
 	switch {
 	case errors.Is(err, errForeign):
@@ -75,7 +75,7 @@ func (j *judge) refuse(r refuse, n *Node, path string, said []rules.Finding) {
 			at = path + "." + at
 		}
 		msg := clean(e.ErrorBody())
-		if seen[at+msg] || covered(at, said) {
+		if seen[at+msg] || said.covers(at) {
 			continue
 		}
 		seen[at+msg] = true
@@ -95,37 +95,43 @@ func inMetadata(path string) string {
 	return path
 }
 
-// covered tells whether an error of ours is about the same field, one above
-// or one below, or about the same container's resources.
-func covered(path string, said []rules.Finding) bool {
-	for _, f := range said {
+// spoken are the fields that errors of ours are about, with everything above
+// them, and the containers whose resources are at fault. A set, since a
+// hostile object has a hundred thousand of each.
+type spoken struct{ at, above, resources map[string]bool }
+
+func spokenOf(found []rules.Finding) spoken {
+	s := spoken{at: map[string]bool{}, above: map[string]bool{}, resources: map[string]bool{}}
+	for _, f := range found {
 		if f.Verdict == reason.OK || f.Verdict == reason.Warn || f.Path == "" {
 			continue
 		}
-		if within(path, f.Path) || within(f.Path, path) {
-			return true
+		s.at[f.Path] = true
+		for p := parent(f.Path); p != "" && !s.above[p]; p = parent(p) {
+			s.above[p] = true
 		}
-		a, okA := resourcesOf(path)
-		b, okB := resourcesOf(f.Path)
-		if okA && okB && a == b {
+		if c, _, ok := strings.Cut(f.Path, ".resources"); ok {
+			s.resources[c] = true
+		}
+	}
+	return s
+}
+
+// covers tells whether an error of ours is about the same field, one above or
+// one below, or about the same container's resources.
+func (s spoken) covers(path string) bool {
+	if s.above[path] {
+		return true
+	}
+	if c, _, ok := strings.Cut(path, ".resources"); ok && s.resources[c] {
+		return true
+	}
+	for p := path; p != ""; p = parent(p) {
+		if s.at[p] {
 			return true
 		}
 	}
 	return false
-}
-
-// within tells whether inner is outer or lies below it.
-func within(inner, outer string) bool {
-	rest, ok := strings.CutPrefix(inner, outer)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
-func resourcesOf(path string) (string, bool) {
-	i := strings.Index(path, ".resources")
-	if i < 0 {
-		return "", false
-	}
-	return path[:i], true
 }
 
 // appendJSON writes the tree as JSON, with the values that count.

@@ -53,7 +53,7 @@ func parseYAML(text []byte) (root *Node, dups []duplicate, err error) {
 	b := budget{sizes: map[*yaml3.Node]int64{}}
 	if size, err := b.size(top, 0); err != nil {
 		return nil, nil, err
-	} else if size > maxDocument {
+	} else if size > maxDocument && b.aliased {
 		return nil, nil, errBomb
 	}
 	js, err := yaml.YAMLToJSON(text)
@@ -71,7 +71,8 @@ func parseYAML(text []byte) (root *Node, dups []duplicate, err error) {
 // budget adds up what a document is when its aliases are written out, without
 // doing so.
 type budget struct {
-	sizes map[*yaml3.Node]int64 // -1 while it is being added up
+	sizes   map[*yaml3.Node]int64 // -1 while it is being added up
+	aliased bool                  // there is an alias at all
 }
 
 func (b *budget) size(n *yaml3.Node, depth int) (int64, error) {
@@ -79,6 +80,7 @@ func (b *budget) size(n *yaml3.Node, depth int) (int64, error) {
 		return 0, errTooDeep
 	}
 	if n.Kind == yaml3.AliasNode {
+		b.aliased = true
 		if n.Alias == nil {
 			return 0, nil
 		}
@@ -121,14 +123,16 @@ func overlay(n *Node, y *yaml3.Node, at position) {
 	n.Line, n.Col = at.line, at.col
 	switch n.Kind {
 	case Map:
+		keys := map[string]entry{}
+		collect(y, keys, 0)
 		for i := range n.Fields {
 			f := &n.Fields[i]
 			f.Line, f.Col = at.line, at.col
-			key, value := lookup(y, f.Key, 0)
-			if key != nil {
-				f.Line, f.Col = key.Line, key.Column
+			e := keys[f.Key]
+			if e.key != nil {
+				f.Line, f.Col = e.key.Line, e.key.Column
 			}
-			overlay(f.Value, value, position{f.Line, f.Col})
+			overlay(f.Value, e.value, position{f.Line, f.Col})
 		}
 		sort.SliceStable(n.Fields, func(i, j int) bool {
 			a, b := &n.Fields[i], &n.Fields[j]
@@ -150,28 +154,28 @@ func overlay(n *Node, y *yaml3.Node, at position) {
 	}
 }
 
-// lookup finds the last entry of a mapping with the key, the one that counts,
-// and looks into merged mappings (<<) after that.
-func lookup(y *yaml3.Node, key string, depth int) (k, v *yaml3.Node) {
+// entry is a key of a mapping with its value.
+type entry struct{ key, value *yaml3.Node }
+
+// collect lists the entries of a mapping by key: of a key that stands twice
+// the last, which is the one that counts, and then what is merged in (<<) and
+// not there already.
+func collect(y *yaml3.Node, into map[string]entry, depth int) {
 	if y == nil || y.Kind != yaml3.MappingNode || depth > maxDepth {
-		return nil, nil
+		return
 	}
 	for i := len(y.Content) - 2; i >= 0; i -= 2 {
-		if y.Content[i].Value == key {
-			return y.Content[i], y.Content[i+1]
+		if k := y.Content[i]; into[k.Value].key == nil {
+			into[k.Value] = entry{k, y.Content[i+1]}
 		}
 	}
 	for i := 0; i+1 < len(y.Content); i += 2 {
-		if y.Content[i].Tag != "!!merge" {
-			continue
-		}
-		for _, m := range merged(y.Content[i+1]) {
-			if k, v := lookup(m, key, depth+1); k != nil {
-				return k, v
+		if y.Content[i].Tag == "!!merge" {
+			for _, m := range merged(y.Content[i+1]) {
+				collect(m, into, depth+1)
 			}
 		}
 	}
-	return nil, nil
 }
 
 func merged(n *yaml3.Node) []*yaml3.Node {
