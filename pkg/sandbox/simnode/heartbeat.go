@@ -14,6 +14,7 @@ import (
 // leaseState is the node's lease as it was written last.
 type leaseState struct {
 	object *coordinationv1.Lease
+	there  bool // it has been created
 }
 
 // beats is how many portions the nodes are renewed in during one interval.
@@ -65,7 +66,7 @@ func (k *Kubelets) renew(ctx context.Context, s *nodeState) error {
 	now := metav1.NewMicroTime(k.clock.Now())
 	lease.Spec.RenewTime = &now
 	var err error
-	if lease.ResourceVersion == "" {
+	if !s.lease.there {
 		lease, err = leases.Create(ctx, lease, metav1.CreateOptions{})
 	} else {
 		lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
@@ -73,16 +74,16 @@ func (k *Kubelets) renew(ctx context.Context, s *nodeState) error {
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		if lease, err = leases.Get(ctx, s.name, metav1.GetOptions{}); err == nil {
-			s.lease.object = lease
+			s.lease = leaseState{lease, true}
 		}
 		return err
 	case apierrors.IsNotFound(err): // somebody deleted it
-		s.lease.object.ResourceVersion = ""
+		s.lease.object.ResourceVersion, s.lease.there = "", false
 		return nil
 	case err != nil:
 		return fmt.Errorf("renew the lease of node %s: %w", s.name, err)
 	}
-	s.lease.object = lease
+	s.lease = leaseState{lease, true}
 	return nil
 }
 
