@@ -100,13 +100,17 @@ func (d Dir) Acquire() (*Lock, error) {
 // openLocked opens the lock file and locks it. The file may be removed by the
 // holder before between open and lock; then it is opened again.
 func (d Dir) openLocked() (*os.File, error) {
-	for {
+	for try := 0; ; try++ {
 		f, err := os.OpenFile(d.lock(), os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, err
 		}
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 			_ = f.Close()
+			if errors.Is(err, syscall.EWOULDBLOCK) && try < 5 {
+				time.Sleep(10 * time.Millisecond) // somebody may only be looking
+				continue
+			}
 			if errors.Is(err, syscall.EWOULDBLOCK) {
 				return nil, ErrRunning
 			}
