@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,7 +75,7 @@ func TestCases(t *testing.T) {
 			if c.Fleet != nil {
 				args = append(args, "--fleet", writeFleet(t, c.Fleet))
 			}
-			out, _, exit := runCmd(t, c.Input, args...)
+			out, exit := runCase(t, c.Input, args)
 			var got Report
 			if err := json.Unmarshal([]byte(out), &got); err != nil {
 				t.Fatalf("the output is no JSON: %v\n%s", err, out)
@@ -84,6 +86,25 @@ func TestCases(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runCase runs the command in-process, or the program that LJCTL names.
+func runCase(t *testing.T, stdin string, args []string) (string, int) {
+	t.Helper()
+	program := os.Getenv("LJCTL")
+	if program == "" {
+		out, _, exit := runCmd(t, stdin, args...)
+		return out, exit
+	}
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"validate"}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(t.TempDir(), "none"), "HOME="+t.TempDir())
+	out, err := cmd.Output()
+	var ee *exec.ExitError
+	if err != nil && !errors.As(err, &ee) {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
 }
 
 func compareCase(t *testing.T, c fieldCase, got Report, exit int) {
