@@ -13,8 +13,8 @@ LDFLAGS     := -s -w -X $(STAMP).Version=$(VERSION) -X $(STAMP).Commit=$(COMMIT)
   -X k8s.io/component-base/version.gitVersion=v$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
 GO          ?= go
 PROGRAMS    := ljctl ljnode ljsandbox
-# One setting of cgo for all development builds: with two, everything above
-# package net, and so all of Kubernetes, is compiled twice.
+# One setting of cgo for all development builds, and no -trimpath: each other
+# setting compiles all of Kubernetes once more.
 export CGO_ENABLED ?= 1
 
 .PHONY: help
@@ -30,7 +30,7 @@ build: $(PROGRAMS:%=$(BIN)/%) ## build the programs into bin/
 .PHONY: FORCE
 $(BIN)/%: FORCE
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
+	$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
 
 .PHONY: demo
 demo: build ## build, start a cluster on this machine and run the main job on it
@@ -57,7 +57,7 @@ lint: ## gofmt, vet and staticcheck
 
 .PHONY: static
 static: ## prove that ljctl builds without a C compiler
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o /dev/null ./cmd/ljctl
+	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o /dev/null ./cmd/ljctl
 
 .PHONY: golden
 golden: ## write the golden files anew
