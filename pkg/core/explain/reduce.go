@@ -106,6 +106,11 @@ func headline(in Input, near []Node) *Reason {
 	case waiting >= 0 && len(in.Evidence) > 0:
 		return ptr(reasonOf(in.Evidence[0]))
 	case waiting >= 0:
+		for _, c := range in.Lead {
+			if c.Word() == reason.Wait {
+				return ptr(reasonOf(c)) // it knows better what is waited for
+			}
+		}
 		return ptr(reasonOf(near[waiting].Told()[0]))
 	case unknown >= 0:
 		for _, c := range near[unknown].Causes {

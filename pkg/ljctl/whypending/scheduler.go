@@ -143,12 +143,13 @@ func (q *inquiry) freshness() {
 			fits++
 		}
 	}
-	if fits == 0 {
+	if fits == 0 || len(q.in.Evidence) > 0 {
 		return
 	}
+	where := plural(fits, "node", "nodes")
 	if q.draft {
 		q.say(explain.Cause{Reason: reason.Reason{Code: "about-to-schedule", Want: int64(fits), Unit: nodesWord(fits)}, Verdict: reason.OK,
-			Text: fmt.Sprintf("it would fit now on %s", plural(fits, "node", "nodes"))})
+			Text: "it would fit now on " + where})
 		return
 	}
 	age := q.age(q.pod.CreationTimestamp.Time)
@@ -158,22 +159,24 @@ func (q *inquiry) freshness() {
 	}
 	h := q.schedulerHealth()
 	stale := last > retryEvery && (h.started.IsZero() || q.age(h.started) > retryEvery)
-	word := reason.Reason{Want: int64(fits), Unit: nodesWord(fits), Detail: []string{since(last)}}
+	word := explain.Cause{Reason: reason.Reason{Want: int64(fits), Unit: nodesWord(fits), Detail: []string{since(last)}}}
 	switch {
 	case !h.seen && !q.schedulerKnown() && stale:
 		c := cause("list-missing", "the scheduler's lease: whether it is at work is not known")
 		q.in.Evidence = append(q.in.Evidence, c)
 	case age < young && !q.pod.CreationTimestamp.IsZero():
-		word.Code, word.Detail = "just-created", []string{since(age)}
-		q.say(explain.Cause{Reason: word})
+		word.Reason.Code, word.Reason.Detail = "just-created", []string{since(age)}
+		q.say(word)
 	case stale && q.s.Lacks("events") != nil:
 		q.in.Evidence = append(q.in.Evidence, cause("list-missing", "events: when the scheduler last tried is not known"))
 	case stale:
-		word.Code = "not-retried"
-		q.say(explain.Cause{Reason: word})
+		word.Reason.Code = "not-retried"
+		word.Text = "it fits now on " + where + ", but the scheduler has not tried for " + since(last)
+		q.say(word)
 	default:
-		word.Code = "about-to-schedule"
-		q.say(explain.Cause{Reason: word})
+		word.Reason.Code = "about-to-schedule"
+		word.Text = "nothing rules it out: it fits now on " + where
+		q.say(word)
 	}
 }
 
