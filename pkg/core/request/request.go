@@ -2,6 +2,7 @@ package request
 
 import (
 	"lj.aliyun.com/kit/pkg/core/config"
+	"lj.aliyun.com/kit/pkg/core/mig"
 	"lj.aliyun.com/kit/pkg/core/reason"
 )
 
@@ -88,28 +89,35 @@ type Request struct {
 func (r *Request) Empty() bool { return len(r.Asks) == 0 }
 
 // Cards is how many different cards the pod needs at least in its widest
-// phase, taking whole and MIG asks as separate cards and shares as free to
-// lie together only across containers.
+// phase. Whole cards are each container's own; shares of several containers
+// may lie together as far as their compute allows, and so may slices, but
+// never a share and a slice on one card.
 func (r *Request) Cards() int {
 	widest := 0
 	for p := 0; p < r.Phases; p++ {
-		whole, shares := 0, 0
+		var whole, tdm, cut, core, slices int
 		for _, a := range r.Asks {
 			if p < a.From || p > a.To {
 				continue
 			}
-			if a.Mode == Whole {
+			switch a.Mode {
+			case Whole:
 				whole += a.Count
-			} else if a.Count > shares {
-				shares = a.Count
+			case TDM:
+				tdm, core = max(tdm, a.Count), core+a.Count*int(a.Core)
+			case MIG:
+				cut, slices = max(cut, a.Count), slices+a.Count*a.Slices
 			}
 		}
-		if whole+shares > widest {
-			widest = whole + shares
-		}
+		tdm = max(tdm, (core+99)/100)
+		cut = max(cut, (slices+migSlices-1)/migSlices)
+		widest = max(widest, whole+tdm+cut)
 	}
 	return widest
 }
+
+// migSlices is how many compute slices a card has.
+const migSlices = mig.ComputeSlices
 
 // Parse reads a pod as the scheduler does. It returns either a request, which
 // may be Empty, or the reasons why the pod can never be placed as written.

@@ -113,6 +113,15 @@ func TestParse(t *testing.T) {
 		"a sidecar runs beside the apps": {Pod{Containers: []Container{
 			{Name: "side", Kind: Sidecar, Resources: map[string]int64{nv: 1}}, {Name: "app", Resources: map[string]int64{nv: 2}}}},
 			[]Ask{{Container: "side", Kind: Sidecar, Mode: Whole, Count: 1, NVIDIAOnly: true}, {Container: "app", Mode: Whole, Count: 2, NVIDIAOnly: true}}, 3},
+		"shares that do not lie on one card": {Pod{Containers: []Container{
+			{Name: "a", Resources: map[string]int64{core: 60}}, {Name: "b", Resources: map[string]int64{core: 60}}}},
+			[]Ask{{Container: "a", Mode: TDM, Count: 1, Core: 60}, {Container: "b", Mode: TDM, Count: 1, Core: 60}}, 2},
+		"shares that do": {Pod{Containers: []Container{
+			{Name: "a", Resources: map[string]int64{core: 50}}, {Name: "b", Resources: map[string]int64{core: 50}}}},
+			[]Ask{{Container: "a", Mode: TDM, Count: 1, Core: 50}, {Container: "b", Mode: TDM, Count: 1, Core: 50}}, 1},
+		"a share and a slice": {Pod{Containers: []Container{
+			{Name: "a", Resources: map[string]int64{core: 50}}, {Name: "b", Resources: map[string]int64{slice: 3, mem: 4}}}},
+			[]Ask{{Container: "a", Mode: TDM, Count: 1, Core: 50}, {Container: "b", Mode: MIG, Count: 1, Slices: 3, MemMiB: 4096}}, 2},
 	} {
 		t.Run(what, func(t *testing.T) {
 			r, bad := Parse(c.pod, config.Default())

@@ -113,7 +113,7 @@ func pods(t rules.UnderstoodPod, u *rules.Understood) string {
 	}
 	out := strings.Join(asks, " + ")
 	if len(t.Containers) > 1 {
-		out += fmt.Sprintf(" (%d cards per pod)", t.CardsPerPod)
+		out += fmt.Sprintf(" (%s per pod)", plural(int(t.CardsPerPod), "card"))
 	}
 	if t.RDMA {
 		out += ", near RDMA NICs"

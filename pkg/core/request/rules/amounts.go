@@ -123,7 +123,8 @@ func (k *checker) combination(ct *Container) {
 	}
 	core, hasCore := res[c.GPUCore()]
 	if modeOf(res, c) == request.Whole && hasCore && core == 0 && !has(bad, "whole-and-share") {
-		k.add(path(c.GPUCore()), reason.Reason{Code: "whole-and-share", Device: c.GPUCore()})
+		r := reason.Reason{Code: "whole-and-share", Device: c.GPUCore()}
+		k.add(path(c.GPUCore()), r).Hint = hint(r, res, c)
 	}
 	if len(bad) > 0 || find(lines, c.GPUMemory()) != nil {
 		return

@@ -198,7 +198,7 @@ func (k *checker) together(t *Template, u use) {
 		}
 	}
 	if peak > apps {
-		k.add(t.spec("initContainers"), reason.Reason{Code: "init-peak", Want: peak, Free: apps, Unit: "cards"})
+		k.add(t.spec("initContainers"), reason.Reason{Code: "init-peak", Want: peak, Free: apps})
 	}
 	for i := range t.Containers {
 		if ct := &t.Containers[i]; ct.Privileged && (u.tdm || u.mig) {

@@ -129,7 +129,7 @@ func (k *checker) misplaced(t *Template, key string) bool {
 		if !governs(m, t) {
 			continue
 		}
-		if hit(m, "in the labels of "+m.Path, m.Labels, "labels") || hit(m, "in the annotations of "+m.Path, m.Annotations, "annotations") {
+		if hit(m, "in "+m.Path+".labels", m.Labels, "labels") || hit(m, "in "+m.Path+".annotations", m.Annotations, "annotations") {
 			return true
 		}
 	}

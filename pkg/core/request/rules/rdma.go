@@ -38,6 +38,11 @@ func (k *checker) rdmaMissing(t *Template, u use, cards bool) {
 		return
 	}
 	for i := range t.Containers {
+		if find(t.Containers[i].lines(), k.Config.RDMA()) != nil {
+			return // rdma: "0" is spoken of already
+		}
+	}
+	for i := range t.Containers {
 		ct := &t.Containers[i]
 		if u.modes[i] != request.None && t.HostNetwork && ct.ipcLock() == lockHeld {
 			at := Join(ct.Path, "resources") + ".limits"

@@ -31,15 +31,16 @@ type UnderstoodPod struct {
 }
 
 // Understand reads the templates that ask for cards. It returns nil if none
-// does, or if one breaks a rule about its values, since then nothing can be
-// said about the whole.
+// does, or if one breaks a rule about its values or has an amount that means
+// something else than it seems to, since then nothing can be said about the
+// whole.
 func Understand(w *Workload, o Options) *Understood {
 	c := o.Fleet.settle(o.Config)
 	u := &Understood{MemoryUnit: c.Unit, UnitAssumed: !c.UnitKnown}
 	for i := range w.Templates {
 		t := &w.Templates[i]
 		r, bad := request.Parse(t.Pod(w.Namespace), c)
-		if len(bad) > 0 {
+		if len(bad) > 0 || !t.plain(c) {
 			return nil
 		}
 		if r.Empty() {
@@ -61,4 +62,20 @@ func Understand(w *Workload, o Options) *Understood {
 		return nil
 	}
 	return u
+}
+
+// plain tells whether all amounts of ours are numbers that count as written.
+func (t *Template) plain(c config.Config) bool {
+	for i := range t.Containers {
+		for _, a := range t.Containers[i].lines() {
+			switch {
+			case !c.IsResource(a.Name):
+			case a.State != Count, a.Suffix && a.Name == c.GPUMemory():
+				return false
+			case a.Value == 0 && (a.Name == c.GPUCore() || a.Name == c.GPUSlice()):
+				return false
+			}
+		}
+	}
+	return true
 }
