@@ -3,6 +3,8 @@ package sched
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -38,47 +40,58 @@ func (p *Plugin) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod,
 	return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("closest is node %s, %s", node, full(why)))
 }
 
-// closest finds the node that lacks least, among those that the plugin has
+// closest finds the node that lacks least among those that the plugin has
 // refused: first those that wait for somebody to end, else those that would
-// need an act. Of equal ones the first by name.
+// need an act. Amounts of different causes do not compare, so it is the most
+// common cause that counts, and of its nodes the nearest, then the first by
+// name.
 func (p *Plugin) closest(c *cycle, m fwk.NodeToStatusReader) (string, reason.Reason) {
 	nodes := p.handle.SnapshotSharedLister().NodeInfos()
-	var best reason.Reason
-	name := ""
 	for _, code := range []fwk.Code{fwk.Unschedulable, fwk.UnschedulableAndUnresolvable} {
 		list, err := m.NodesForStatusCode(nodes, code)
-		if err != nil || name != "" {
+		if err != nil {
 			break
 		}
+		causes := map[reason.Code]*cause{}
 		for _, ni := range list {
 			node := ni.Node().Name
 			if m.Get(node).Plugin() != Name {
 				continue
 			}
-			why := p.state.check(c, ni)
-			if len(why) == 0 {
-				continue // refused for pods nominated there
-			}
-			if name == "" || nearer(why[0], node, best, name) {
-				name, best = node, why[0]
+			// No reason now: refused for pods nominated there.
+			if why := p.state.check(c, ni); len(why) > 0 {
+				k := causes[why[0].Code]
+				if k == nil {
+					k = &cause{}
+					causes[why[0].Code] = k
+				}
+				k.add(node, why[0])
 			}
 		}
+		var most *cause
+		for _, slug := range slices.Sorted(maps.Keys(causes)) {
+			if k := causes[slug]; most == nil || k.count > most.count {
+				most = k
+			}
+		}
+		if most != nil {
+			return most.node, most.why
+		}
 	}
-	return name, best
+	return "", reason.Reason{}
 }
 
-// nearer orders refusals by what is short; one without numbers comes last.
-func nearer(a reason.Reason, nodeA string, b reason.Reason, nodeB string) bool {
-	if x, y := a.Want > 0, b.Want > 0; x != y {
-		return x
+// cause is one code with the node that is nearest to fitting.
+type cause struct {
+	count int
+	node  string
+	why   reason.Reason
+}
+
+func (k *cause) add(node string, why reason.Reason) {
+	k.count++
+	gap, best := why.Want-why.Free, k.why.Want-k.why.Free
+	if k.count == 1 || gap < best || gap == best && node < k.node {
+		k.node, k.why = node, why
 	}
-	if a.Code == b.Code || a.Unit == b.Unit {
-		if x, y := a.Want-a.Free, b.Want-b.Free; x != y {
-			return x < y
-		}
-	}
-	if a.Code != b.Code {
-		return a.Code < b.Code
-	}
-	return nodeA < nodeB
 }

@@ -4,6 +4,7 @@ package scheduler
 import (
 	"context"
 	"flag"
+	"io"
 	"net"
 
 	"github.com/spf13/cobra"
@@ -74,8 +75,11 @@ func addLogFlags(cmd *cobra.Command, streams genericiooptions.IOStreams) {
 	var fs flag.FlagSet
 	klog.InitFlags(&fs)
 	klog.LogToStderr(false)
-	klog.SetOutput(streams.ErrOut)
-	_ = fs.Set("stderrthreshold", "FATAL") // or errors would be written twice
+	_ = fs.Set("stderrthreshold", "FATAL")
+	// klog writes a line to the output of its severity and to those of all
+	// lower ones; only the lowest goes anywhere, or errors would come thrice.
+	klog.SetOutput(io.Discard)
+	klog.SetOutputBySeverity("INFO", streams.ErrOut)
 	for _, name := range []string{"v", "vmodule"} {
 		cmd.Flags().AddGoFlag(fs.Lookup(name))
 	}

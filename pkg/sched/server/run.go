@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
@@ -88,9 +89,9 @@ func Run(ctx context.Context, o Options) error {
 
 	state := sched.NewState(firstConfig(ctx, client))
 	state.NarrowTo(candidates)
-	watchConfig(ctx, client, state, broadcaster.NewRecorder(nil, kube.SchedulerName))
+	watchConfig(ctx, client, state, broadcaster.NewRecorder(scheme.Scheme, kube.SchedulerName))
 	engine, factory, err := newEngine(ctx, client, cfg, state, func(name string) events.EventRecorderLogger {
-		return broadcaster.NewRecorder(nil, name)
+		return broadcaster.NewRecorder(scheme.Scheme, name)
 	})
 	if err != nil {
 		return err

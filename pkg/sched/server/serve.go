@@ -87,11 +87,12 @@ func routes(ready *readiness, lead *leader) http.Handler {
 	return m
 }
 
-// guarded asks the API server who the caller is and whether they may, as the
-// stock components do.
+// guarded asks the API server who the bearer of a token is and whether they
+// may. Client certificates and front proxies are not taken: their CAs would
+// have to be looked up in kube-system, by one more permission.
 func guarded(h http.Handler, o Options, info *genericserver.SecureServingInfo) (http.Handler, error) {
 	authn := genericoptions.NewDelegatingAuthenticationOptions()
-	authn.RemoteKubeConfigFile, authn.RemoteKubeConfigFileOptional, authn.TolerateInClusterLookupFailure = o.Kubeconfig, true, true
+	authn.RemoteKubeConfigFile, authn.RemoteKubeConfigFileOptional, authn.SkipInClusterLookup = o.Kubeconfig, true, true
 	authz := genericoptions.NewDelegatingAuthorizationOptions()
 	authz.RemoteKubeConfigFile, authz.RemoteKubeConfigFileOptional = o.Kubeconfig, true
 	var who genericserver.AuthenticationInfo

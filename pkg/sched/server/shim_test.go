@@ -15,6 +15,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -28,7 +29,9 @@ type oldServer struct {
 	mu     sync.Mutex
 	hits   map[string]int
 	leases map[string]*coordinationv1.Lease
-	stolen bool // nobody can write leases any more
+	stolen bool     // nobody can write leases any more
+	pods   []string // as JSON
+	notes  []string // of events
 }
 
 func newOldServer(t *testing.T, absent ...string) *oldServer {
@@ -68,6 +71,8 @@ func (s *oldServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"major":"1","minor":"28","gitVersion":"v1.28.15"}`)
 	case strings.Contains(r.URL.Path, "/leases"):
 		s.lease(w, r, resource)
+	case r.Method == http.MethodPost && resource == "events":
+		s.event(w, r)
 	case r.URL.Query().Get("sendInitialEvents") != "":
 		status(w, http.StatusUnprocessableEntity, "Invalid", "sendInitialEvents is forbidden for watch")
 	case r.URL.Query().Get("watch") != "":
@@ -78,7 +83,7 @@ func (s *oldServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p[0] == "apis" {
 			group = p[1] + "/" + p[2]
 		}
-		fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"7"},"items":[]}`, listKinds[resource], group)
+		fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"7"},"items":[%s]}`, listKinds[resource], group, s.items(resource))
 	default:
 		status(w, http.StatusNotFound, "NotFound", "not found")
 	}
@@ -113,6 +118,28 @@ func (s *oldServer) lease(w http.ResponseWriter, r *http.Request, name string) {
 	l.APIVersion, l.Kind = "coordination.k8s.io/v1", "Lease"
 	s.leases[l.Namespace+"/"+l.Name], s.leases[l.Name] = l, l
 	_ = json.NewEncoder(w).Encode(l)
+}
+
+func (s *oldServer) items(resource string) string {
+	if resource != "pods" {
+		return ""
+	}
+	return strings.Join(s.pods, ",")
+}
+
+func (s *oldServer) event(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	e, ok := obj.(*eventsv1.Event)
+	if err != nil || !ok {
+		status(w, http.StatusBadRequest, "BadRequest", fmt.Sprint(err))
+		return
+	}
+	s.mu.Lock()
+	s.notes = append(s.notes, e.Regarding.Name+": "+e.Reason+": "+e.Note)
+	s.mu.Unlock()
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(e)
 }
 
 func status(w http.ResponseWriter, code int, reason, msg string) {
@@ -209,6 +236,28 @@ func wait(t *testing.T, what string, ok func() bool, ended <-chan error) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
+	}
+}
+
+func TestARefusedPodGetsItsEvent(t *testing.T) {
+	api := newOldServer(t, "/apis/resource.k8s.io/")
+	api.pods = []string{`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"p","uid":"u"},"spec":{"schedulerName":"lj-runtimekit-scheduler",
+		"containers":[{"name":"c","image":"i","resources":{"limits":{"aliyun.com/gpu-core":"150"},"requests":{"aliyun.com/gpu-core":"150"}}}]}}`}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, Options{Kubeconfig: api.kubeconfig(t)}) }()
+	wait(t, "an event", func() bool {
+		api.mu.Lock()
+		defer api.mu.Unlock()
+		return len(api.notes) > 0
+	}, ended)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if got := strings.Join(api.notes, "\n"); !strings.Contains(got, "p: FailedScheduling:") {
+		t.Errorf("got %s", got)
 	}
 }
 
