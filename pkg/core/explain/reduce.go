@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"lj.aliyun.com/kit/pkg/core/reason"
 )
@@ -289,6 +290,9 @@ func nodeReports(near []Node) []NodeReport {
 	for i := range near {
 		n := &near[i]
 		out[i] = NodeReport{Name: n.Name, Fits: n.Fits(), Verdict: word(n), Reasons: reasonsOf(n.Told())}
+		for j := range out[i].Reasons {
+			out[i].Reasons[j].Fix = strings.ReplaceAll(out[i].Reasons[j].Fix, "NODE", n.Name)
+		}
 		for _, a := range n.Cards {
 			out[i].Cards = append(out[i].Cards, cardOf(a))
 		}

@@ -164,6 +164,7 @@ type Card struct {
 type Holder struct {
 	Pod   string `json:"pod"`
 	Since string `json:"since,omitempty"` // RFC 3339: start
+	Held  string `json:"held,omitempty"`  // since how long, for people
 	Note  string `json:"note,omitempty"`  // "crash loop, 312 restarts"
 	// Ends: the pod ends by itself.
 	Ends bool `json:"ends"`

@@ -51,6 +51,12 @@ func TestReasonsSayWhatIsInTheWay(t *testing.T) {
 			coretest.Request(cfg, "", L{"gpu-core": 50, "gpu-memory": 16}), []reason.Code{"no-card-has-both"}},
 		"a share larger than any card": {
 			node("n").Cards(2, coretest.H800).Obj(), coretest.Request(cfg, "", L{"gpu-memory": 80}), []reason.Code{"memory-above-largest-gpu"}},
+		"a share larger than any card, also those that are sick or cut": {
+			node("n").Cards(2, coretest.A100x80).MIG(1, coretest.A100x80).Cards(1, coretest.A100x80).Sick(3, "xid-79").Obj(),
+			coretest.Request(cfg, "", L{"gpu-memory": 400}), []reason.Code{"memory-above-largest-gpu"}},
+		"the cards large enough are cut": {
+			node("n").Cards(2, coretest.T4).MIG(1, coretest.A100x80).Obj(),
+			coretest.Request(cfg, "", L{"gpu-memory": 40}), []reason.Code{"gpus-in-mig-mode"}},
 		"a share as large as whole units of the card": {
 			node("n").Cards(2, coretest.H800).Obj(), coretest.Request(cfg, "", L{"gpu-memory": 79}), nil},
 		"replica needs different cards": {

@@ -94,32 +94,61 @@ func (v *View) sum(a *request.Ask, t tally) []reason.Reason {
 // size, in the mode, in health.
 func (v *View) sumLasting(a *request.Ask, t tally, total int64) []reason.Reason {
 	want := int64(a.Count)
-	small, sick, cut := int64(t.count("gpu-memory-small")), int64(t.count("gpu-unhealthy")), int64(t.count("gpu-in-mig-mode"))
 	if total < want {
 		return []reason.Reason{v.tooMany(a, total)}
 	}
-	if total-small < want {
-		var largest int64
-		for i := range v.cards {
-			if v.cards[i].dev.Vendor.Shareable() {
-				largest = max(largest, v.cards[i].shareMiB)
-			}
-		}
+	// Size before health and mode: a card that is too small stays it.
+	large, largest := total, int64(0)
+	if a.Mode == request.TDM {
+		large, largest = v.large(a.MemMiB)
+	}
+	if large < want {
 		if a.MemMiB > largest {
 			u := v.Node.Inventory.Unit
 			return []reason.Reason{{Code: "memory-above-largest-gpu", Want: a.MemMiB / u.MiB(), Total: largest / u.MiB(), Unit: string(u)}}
 		}
-		return []reason.Reason{v.tooMany(a, total-small)}
+		return []reason.Reason{v.tooMany(a, large)}
 	}
-	if total-small-sick-cut >= want {
+	sick, cut := v.ofSize(t["gpu-unhealthy"], a), v.ofSize(t["gpu-in-mig-mode"], a)
+	if large-int64(len(sick)+len(cut)) >= want {
 		return nil
 	}
 	var out []reason.Reason
-	if sick > 0 {
-		out = append(out, v.sickReason(want, total, t["gpu-unhealthy"]))
+	if len(sick) > 0 {
+		out = append(out, v.sickReason(want, large, sick))
 	}
-	if cut > 0 {
-		out = append(out, reason.Reason{Code: "gpus-in-mig-mode", Want: want, Free: total - cut, Total: total, Unit: "cards"})
+	if len(cut) > 0 {
+		out = append(out, reason.Reason{Code: "gpus-in-mig-mode", Want: want, Free: large - int64(len(cut)), Total: large, Unit: "cards"})
+	}
+	return out
+}
+
+// large counts the cards that can be divided and offer so much memory, in any
+// mode and health, and says what the largest offers.
+func (v *View) large(memMiB int64) (n, largest int64) {
+	for i := range v.cards {
+		c := &v.cards[i]
+		if !c.dev.Vendor.Shareable() {
+			continue
+		}
+		largest = max(largest, c.shareMiB)
+		if c.shareMiB >= memMiB {
+			n++
+		}
+	}
+	return n, largest
+}
+
+// ofSize keeps the cards that are large enough for the ask.
+func (v *View) ofSize(cards []int, a *request.Ask) []int {
+	if a.Mode != request.TDM {
+		return cards
+	}
+	var out []int
+	for _, i := range cards {
+		if v.cards[i].shareMiB >= a.MemMiB {
+			out = append(out, i)
+		}
 	}
 	return out
 }

@@ -26,14 +26,32 @@ func (r Reason) fill(template string) string {
 	if !strings.ContainsRune(template, '{') {
 		return template
 	}
-	unit := r.Unit
-	if unit != "" && unit != "%" {
-		unit = " " + unit
-	}
 	return strings.NewReplacer(
-		"{want}", amount(r.Want)+unit, "{free}", amount(r.Free)+unit, "{total}", amount(r.Total)+unit,
+		"{want}", measured(r.Want, r.Unit), "{free}", r.part(r.Free), "{total}", r.part(r.Total),
 		"{device}", r.Device, "{detail}", strings.Join(r.Detail, ", "),
 	).Replace(template)
+}
+
+// part is an amount beside {want}: its unit is said again only where a bare
+// number would be misread ("6 GiB of 24 GiB", but "2 cards asked, 1 of 8").
+func (r Reason) part(v int64) string {
+	switch r.Unit {
+	case "%", "GiB", "MiB":
+		return measured(v, r.Unit)
+	}
+	return amount(v)
+}
+
+func measured(v int64, unit string) string {
+	switch {
+	case unit == "":
+		return amount(v)
+	case unit == "%":
+		return amount(v) + "%"
+	case v == 1:
+		return amount(v) + " " + strings.TrimSuffix(unit, "s")
+	}
+	return amount(v) + " " + unit
 }
 
 func amount(v int64) string { return strconv.FormatInt(v, 10) }

@@ -14,7 +14,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lj.aliyun.com/kit/examples"
 	"lj.aliyun.com/kit/pkg/core/device"
@@ -50,13 +49,30 @@ func (d *demo) namespace(ctx context.Context) error {
 	return err
 }
 
-// bound waits until so many pods whose name begins with prefix have a node.
-func (d *demo) bound(ctx context.Context, prefix string, n int) ([]v1.Pod, error) {
-	var found []v1.Pod
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+// poll asks every tenth of a second until the answer is yes, and tells
+// whether it was before the time was up. What cannot be read yet counts as no.
+func poll(ctx context.Context, limit time.Duration, done func() bool) (bool, error) {
+	end := time.Now().Add(limit)
+	for !done() {
+		if time.Now().After(end) {
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return true, nil
+}
+
+// bound waits until so many pods whose name begins with prefix have a node;
+// fewer than wanted are an expectation that did not hold, not an error.
+func (d *demo) bound(ctx context.Context, prefix string, n int) (found []v1.Pod, err error) {
+	_, err = poll(ctx, 20*time.Second, func() bool {
 		list, err := d.Client.CoreV1().Pods(d.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return false, err
+			return false
 		}
 		found = found[:0]
 		for _, p := range list.Items {
@@ -64,11 +80,8 @@ func (d *demo) bound(ctx context.Context, prefix string, n int) ([]v1.Pod, error
 				found = append(found, p)
 			}
 		}
-		return len(found) >= n, nil
+		return len(found) >= n
 	})
-	if wait.Interrupted(err) {
-		return found, nil // fewer than wanted: an expectation, not an error
-	}
 	return found, err
 }
 
@@ -131,33 +144,49 @@ func amount(g device.Grant) string {
 	return strings.Join(parts, ", ")
 }
 
-// smallNode finds an enabled node whose cards are all free to share and of
-// one model, with the fewest cards: the place where fragmentation is quickest
-// to show.
+// smallNode finds the place where fragmentation is quickest to show: an
+// enabled node that no job of the demonstration is on, with two or more equal
+// cards to share, and of these the one with the fewest and smallest cards.
 func (d *demo) smallNode(ctx context.Context) (string, *device.Inventory, error) {
 	list, err := d.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: kube.EnableLabel + "=true"})
 	if err != nil {
 		return "", nil, err
+	}
+	pods, err := d.Client.CoreV1().Pods(d.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", nil, err
+	}
+	used := map[string]bool{}
+	for _, p := range pods.Items {
+		used[p.Spec.NodeName] = true
 	}
 	best, bestInv := "", (*device.Inventory)(nil)
 	slices.SortFunc(list.Items, func(a, b v1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for i := range list.Items {
 		n := &list.Items[i]
 		inv, err := d.inventory(ctx, n.Name)
-		if err != nil || n.Spec.Unschedulable || len(n.Spec.Taints) > 0 || len(inv.Cards) < 2 {
+		if err != nil || used[n.Name] || n.Spec.Unschedulable || len(n.Spec.Taints) > 0 || !equalCards(inv) {
 			continue
 		}
-		if slices.ContainsFunc(inv.Cards, func(c device.Card) bool {
-			return c.Vendor != device.NVIDIA || c.InMIGMode() || !c.Healthy() || c.Model != inv.Cards[0].Model
-		}) {
-			continue
-		}
-		if bestInv == nil || inv.Cards[0].MemMiB < bestInv.Cards[0].MemMiB {
+		if bestInv == nil || smaller(inv, bestInv) {
 			best, bestInv = n.Name, inv
 		}
 	}
 	if best == "" {
-		return "", nil, fmt.Errorf("the fleet has no enabled node with two or more cards to share")
+		return "", nil, fmt.Errorf("the fleet has no idle enabled node with two or more equal cards to share")
 	}
 	return best, bestInv, nil
+}
+
+func equalCards(inv *device.Inventory) bool {
+	return len(inv.Cards) >= 2 && !slices.ContainsFunc(inv.Cards, func(c device.Card) bool {
+		return !c.Vendor.Shareable() || c.InMIGMode() || !c.Healthy() || c.Model != inv.Cards[0].Model
+	})
+}
+
+func smaller(a, b *device.Inventory) bool {
+	if len(a.Cards) != len(b.Cards) {
+		return len(a.Cards) < len(b.Cards)
+	}
+	return a.Cards[0].MemMiB < b.Cards[0].MemMiB
 }

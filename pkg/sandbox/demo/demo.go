@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -85,7 +84,7 @@ func (d *demo) summary() error {
 // ljctl runs the program, shows the command and what it prints, and returns
 // the output and the exit code.
 func (d *demo) ljctl(ctx context.Context, args ...string) (string, int, error) {
-	fmt.Fprintf(d.Out, "\n$ ljctl %s\n", strings.ReplaceAll(strings.Join(args, " "), d.dir+string(filepath.Separator), ""))
+	fmt.Fprintf(d.Out, "\n$ ljctl %s\n", strings.Join(args, " "))
 	out, code, err := d.quiet(ctx, args...)
 	for line := range strings.Lines(out) {
 		fmt.Fprint(d.Out, "  "+line)

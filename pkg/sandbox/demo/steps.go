@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lj.aliyun.com/kit/pkg/core/device"
 	"lj.aliyun.com/kit/pkg/core/reason"
@@ -18,7 +18,7 @@ import (
 
 func (d *demo) checkManifests(ctx context.Context) error {
 	d.title("Check: are the examples right?")
-	_, code, err := d.ljctl(ctx, "validate", "-f", filepath.Join(d.dir, "examples"))
+	_, code, err := d.ljctl(ctx, "validate", "-f", "examples")
 	if err == nil {
 		d.expect(code == reason.ExitOK, "all examples are valid")
 	}
@@ -56,7 +56,7 @@ func wants() []want {
 func (d *demo) submitExamples(ctx context.Context) error {
 	d.title("Submit the examples")
 	for _, w := range wants() {
-		out, code, err := d.quiet(ctx, "submit", "-n", d.Namespace, "-f", filepath.Join(d.dir, "examples", w.file+".yaml"))
+		out, code, err := d.quiet(ctx, "submit", "-n", d.Namespace, "-f", filepath.Join("examples", w.file+".yaml"))
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (d *demo) show(ctx context.Context, w want) error {
 
 func (d *demo) broken(ctx context.Context) error {
 	d.title("A manifest with mistakes that the API server accepts")
-	file := filepath.Join(d.dir, "demo", "broken.yaml")
+	file := filepath.Join("demo", "broken.yaml")
 	out, code, err := d.ljctl(ctx, "validate", "-f", file)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (d *demo) broken(ctx context.Context) error {
 
 func (d *demo) impossible(ctx context.Context) error {
 	d.title("A job that no card can serve")
-	if err := d.submit(ctx, "impossible", filepath.Join(d.dir, "demo", "impossible.yaml")); err != nil {
+	if err := d.submit(ctx, "impossible", filepath.Join("demo", "impossible.yaml")); err != nil {
 		return err
 	}
 	out, code, err := d.ljctl(ctx, "why-pending", "impossible", "-n", d.Namespace, "--exit-code")
@@ -143,19 +143,11 @@ func (d *demo) submit(ctx context.Context, name, file string) error {
 	if code != reason.ExitOK {
 		return fmt.Errorf("submit %s: %s", name, strings.TrimSpace(out))
 	}
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+	spoken, err := poll(ctx, 10*time.Second, func() bool {
 		p, err := d.Client.CoreV1().Pods(d.Namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		for _, c := range p.Status.Conditions {
-			if c.Type == v1.PodScheduled {
-				return true, nil
-			}
-		}
-		return p.Spec.NodeName != "", nil
+		return err == nil && slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodScheduled })
 	})
-	if wait.Interrupted(err) {
+	if err == nil && !spoken {
 		return fmt.Errorf("the scheduler has said nothing about pod %s for 10 s", name)
 	}
 	return err
@@ -220,8 +212,8 @@ spec:
         %s: "10"
         %s: "%d"
 `, name, node, d.Config.GPUCore(), d.Config.GPUMemory(), units)
-	file := filepath.Join(d.dir, name+".yaml")
-	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+	file := name + ".yaml"
+	if err := os.WriteFile(filepath.Join(d.dir, file), []byte(manifest), 0o600); err != nil {
 		return err
 	}
 	return d.submit(ctx, name, file)
