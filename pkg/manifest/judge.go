@@ -132,6 +132,12 @@ func (j *judge) object(n *Node, path string) {
 		return
 	}
 	g := gvkOf(n)
+	if right := g.right(); right != "" {
+		have := n.Get("apiVersion").text()
+		j.add(rules.Join(path, "apiVersion"), reason.Invalid,
+			reason.Reason{Code: "api-version-wrong", Device: g.kind, Detail: []string{have}}).Hint = right
+		return
+	}
 	read := readerOf(g)
 	if read == nil {
 		j.other(n, g, path)

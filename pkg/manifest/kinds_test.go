@@ -83,6 +83,46 @@ func TestUnknownAndPodlessKinds(t *testing.T) {
 	}
 }
 
+func TestKindInTheWrongGroup(t *testing.T) {
+	for doc, want := range map[string]string{
+		"v1 Deployment":                 "write apiVersion: apps/v1, kind: Deployment",
+		"v1 pod":                        "write apiVersion: v1, kind: Pod",
+		"batch/v2 Job":                  "write apiVersion: batch/v1, kind: Job",
+		"batch/v1 JobSet":               "write apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet",
+		"batch/v1beta1 CronJob":         "write apiVersion: batch/v1, kind: CronJob",
+		"extensions/v1beta1 Deployment": "write apiVersion: apps/v1, kind: Deployment",
+		"apps/v1 Deployment":            "", "batch/v1 Job": "", "batch.volcano.sh/v1alpha1 Job": "", "v1 Podd": "", "example.org/v1 Pod": "",
+		"v1 Service": "", "networking.k8s.io/v1 Ingress": "",
+	} {
+		api, kind, _ := strings.Cut(doc, " ")
+		o := judgeAll([]byte("apiVersion: " + api + "\nkind: " + kind + "\nmetadata: {name: a}\n"))[0]
+		got := ""
+		if f := find(o.Findings, "api-version-wrong"); f != nil {
+			got = f.Fix()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", doc, got, want)
+		}
+	}
+}
+
+// The amounts of a TrainJob are judged, and what stands elsewhere is said to
+// be unknown.
+func TestTrainJob(t *testing.T) {
+	doc := "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a}\nspec:\n  runtimeRef: {name: torch}\n  trainer: {numNodes: 4, resourcesPerNode: {limits: {%s}}}\n"
+	for limits, want := range map[string]reason.Verdict{
+		`nvidia.com/gpu: "8"`:      reason.Unknown,
+		`aliyun.com/gpu-slice: 5`:  reason.Invalid,
+		`cpu: 5`:                   reason.OK,
+		`aliyun.com/gpu-mem: "4"`:  reason.Invalid,
+		`aliyun.com/gpu-core: 500`: reason.Invalid,
+	} {
+		if o := judgeAll([]byte(fmt.Sprintf(doc, limits)))[0]; o.Verdict != want {
+			t.Errorf("%s: %s %+v, want %s", limits, o.Verdict, o.Findings, want)
+		}
+	}
+}
+
 // The field-by-field comparison must refuse what the API server's strict
 // decoder refuses, and nothing else.
 func TestTypesAgreeWithTheStrictDecoder(t *testing.T) {

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"reflect"
+	"sort"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,60 @@ func typeOf(g gvk) reflect.Type {
 	}
 	return reflect.TypeOf(obj).Elem()
 }
+
+// gone are versions that client-go still knows and no supported API server
+// serves.
+var gone = map[string]bool{
+	"extensions/v1beta1": true, "apps/v1beta1": true, "apps/v1beta2": true, "batch/v1beta1": true,
+	"policy/v1beta1": true, "autoscaling/v2beta1": true, "autoscaling/v2beta2": true,
+}
+
+// right is advice where apiVersion and kind do not belong together: a kind of
+// Kubernetes or of ours in a group that is Kubernetes' own, or in a version
+// that is gone. It is empty where the pair is right, or nobody can tell.
+func (g gvk) right() string {
+	if !scheme.Scheme.IsGroupRegistered(g.group) {
+		return ""
+	}
+	if !gone[g.group+"/"+g.version] && typeOf(g) != nil {
+		return ""
+	}
+	for _, name := range sortedReaders {
+		group, kind, _ := strings.Cut(name, "/")
+		if strings.EqualFold(kind, g.kind) && (group == g.group || name != "batch.volcano.sh/Job") {
+			return "write apiVersion: " + servedIn(group) + ", kind: " + kind
+		}
+	}
+	if versions := scheme.Scheme.VersionsForGroupKind(schema.GroupKind{Group: g.group, Kind: g.kind}); len(versions) > 0 {
+		if best := versions[0].String(); !gone[best] {
+			return "write apiVersion: " + best
+		}
+	}
+	return ""
+}
+
+// servedIn is the apiVersion to write for a kind with a reader.
+func servedIn(group string) string {
+	switch {
+	case group == jobset.GroupVersion.Group:
+		return jobset.GroupVersion.String()
+	case group == "":
+		return "v1"
+	case group == "ray.io", group == "leaderworkerset.x-k8s.io", scheme.Scheme.IsGroupRegistered(group):
+		return group + "/v1"
+	}
+	return group + "/v1alpha1"
+}
+
+// sortedReaders are the kinds with readers, Kubernetes' own groups first.
+var sortedReaders = func() []string {
+	out := make([]string, 0, len(readers))
+	for name := range readers {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}()
 
 // podless are kinds outside client-go's scheme that make no pods and often
 // stand beside jobs in a file.

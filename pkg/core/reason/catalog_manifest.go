@@ -37,6 +37,8 @@ var fileCodes = []Info{
 		"Every document must be a mapping with apiVersion and kind.", "begin the document with apiVersion and kind"},
 	{"kind-missing", Invalid, CureUser, "{device} is missing",
 		"Every object needs apiVersion and kind.", "add {device}"},
+	{"api-version-wrong", Invalid, CureUser, "there is no kind {device} in {detail}",
+		"The API server serves the kind in another group or version, or spells it in another way.", "correct apiVersion and kind"},
 	{"kind-not-known", Unknown, CureUser, "kind {device} is not known here, so it was not checked{detail}",
 		"Nobody taught this program where this kind has its pods; what was not read is not called valid.",
 		"check the pod template on its own: put it into a Pod or a PodTemplate"},
