@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -64,7 +65,11 @@ func (s *scheduler) once(ctx context.Context, program string, args []string, log
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.CommandContext(ctx, program, args...)
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, program, append(args[:len(args):len(args)], "--secure-port", port)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -81,6 +86,19 @@ func (s *scheduler) once(ctx context.Context, program string, args []string, log
 		err = fmt.Errorf("%w: %s", err, line)
 	}
 	return err
+}
+
+// freePort finds a port for the scheduler's health and metrics, so that
+// several sandboxes, and a real scheduler, can live on one machine. Somebody
+// else may take it in between; the scheduler is then started again.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = l.Close() }()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
 }
 
 func (s *scheduler) set(st statedir.Scheduler) {
