@@ -39,14 +39,19 @@ func (p *Picture) describeHolder(name string) explain.Holder {
 	if pod == nil {
 		return h
 	}
-	if s := pod.Status.StartTime; s != nil {
-		h.Since = s.UTC().Format(time.RFC3339)
-	} else if !pod.CreationTimestamp.IsZero() {
-		h.Since = pod.CreationTimestamp.UTC().Format(time.RFC3339)
+	if at := startOf(pod); !at.IsZero() {
+		h.Since, h.Held = at.UTC().Format(time.RFC3339), since(p.age(at))
 	}
 	h.Ends = p.endsByItself(pod)
 	h.Note = p.holderNote(pod)
 	return h
+}
+
+func startOf(pod *v1.Pod) time.Time {
+	if s := pod.Status.StartTime; s != nil {
+		return s.Time
+	}
+	return pod.CreationTimestamp.Time
 }
 
 func (p *Picture) holderNote(pod *v1.Pod) string {

@@ -59,7 +59,9 @@ func (v view) head(w *strings.Builder, r *explain.Report) {
 	if t.Priority != 0 {
 		parts = append(parts, fmt.Sprintf("priority %d", t.Priority))
 	}
-	fmt.Fprintln(w, esc(strings.Join(parts, "   ")))
+	for _, line := range wrap(esc(strings.Join(parts, " · ")), width) {
+		fmt.Fprintln(w, line)
+	}
 	fmt.Fprintln(w)
 }
 
@@ -124,13 +126,13 @@ func requestText(r *explain.Request) string {
 		s += ", near RDMA NICs"
 	}
 	if r.CPUMilli > 0 {
-		s += "   cpu " + milli(r.CPUMilli)
+		s += ", cpu " + milli(r.CPUMilli)
 	}
 	if r.MemoryMiB > 0 {
-		s += fmt.Sprintf("   memory %d MiB", r.MemoryMiB)
+		s += fmt.Sprintf(", host memory %d MiB", r.MemoryMiB)
 	}
 	if r.Gang > 0 {
-		s += fmt.Sprintf("   group of %d", r.Gang)
+		s += fmt.Sprintf(", group of %d", r.Gang)
 	}
 	return s
 }
@@ -283,21 +285,47 @@ func (v view) node(w *strings.Builder, n explain.NodeReport) {
 			name = ""
 		}
 	}
-	limit := cardsShown
-	if v.one != "" || v.wide {
-		limit = len(n.Cards)
-	}
-	for i, c := range n.Cards {
-		if i == limit {
-			fmt.Fprintf(w, "  and %d more cards: --node %s\n", len(n.Cards)-i, esc(n.Name))
-			break
+	if v.full() {
+		for _, c := range n.Reasons {
+			if strings.HasPrefix(c.Fix, "kubectl ") {
+				fmt.Fprintf(w, "  %s\n", esc(c.Fix))
+			}
 		}
-		fmt.Fprintln(w, esc(cardLine(c, v.one != "" || v.wide)))
+	}
+	v.cards(w, n)
+}
+
+func (v view) full() bool { return v.wide || v.one != "" }
+
+// cards tells a node card by card; neighbours that say the same share a line.
+func (v view) cards(w *strings.Builder, n explain.NodeReport) {
+	lines := 0
+	for i := 0; i < len(n.Cards); {
+		text := v.cardText(n.Cards[i])
+		j := i + 1
+		for j < len(n.Cards) && v.cardText(n.Cards[j]) == text {
+			j++
+		}
+		if lines == cardsShown && !v.full() {
+			fmt.Fprintf(w, "  and %d more cards: --node %s\n", len(n.Cards)-i, esc(n.Name))
+			return
+		}
+		which := fmt.Sprintf("card %d", n.Cards[i].Index)
+		if j > i+1 {
+			which = fmt.Sprintf("cards %d-%d", n.Cards[i].Index, n.Cards[j-1].Index)
+		}
+		line := fmt.Sprintf("  %-10s %s", which, text)
+		if !v.full() {
+			line = cut(line, width)
+		}
+		fmt.Fprintln(w, esc(line))
+		lines++
+		i = j
 	}
 }
 
-func cardLine(c explain.Card, full bool) string {
-	s := fmt.Sprintf("  card %-2d %s", c.Index, c.Model)
+func (v view) cardText(c explain.Card) string {
+	s := c.Model
 	if c.MIG {
 		s += " MIG"
 	}
@@ -307,19 +335,22 @@ func cardLine(c explain.Card, full bool) string {
 		s += ": " + c.Message
 	}
 	for i, h := range c.Holders {
-		if i == 2 && !full {
+		if i == 2 && !v.full() {
 			s += fmt.Sprintf(", %d more", len(c.Holders)-i)
 			break
 		}
-		s += " · " + h.Pod
-		if h.Note != "" {
-			s += " (" + h.Note + ")"
+		about := strings.Trim(h.Held+", "+h.Note, ", ")
+		switch {
+		case strings.Contains(c.Message, h.Pod) && about != "":
+			s += " (" + about + ")"
+		case strings.Contains(c.Message, h.Pod):
+		case about != "":
+			s += " · " + h.Pod + " (" + about + ")"
+		default:
+			s += " · " + h.Pod
 		}
 	}
-	if full {
-		return s
-	}
-	return cut(s, width)
+	return s
 }
 
 func (v view) suggestions(w *strings.Builder, r *explain.Report) {

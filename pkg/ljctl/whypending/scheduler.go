@@ -2,6 +2,7 @@ package whypending
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -144,9 +145,14 @@ func (q *inquiry) freshness() {
 		}
 	}
 	if fits == 0 || len(q.in.Evidence) > 0 {
+		q.freeCards(fits)
 		return
 	}
 	where := plural(fits, "node", "nodes")
+	if q.hasBlockingLead() {
+		q.notes = append(q.notes, "capacity is not short: it would fit now on "+where)
+		return
+	}
 	if q.draft {
 		q.say(explain.Cause{Reason: reason.Reason{Code: "about-to-schedule", Want: int64(fits), Unit: nodesWord(fits)}, Verdict: reason.OK,
 			Text: "it would fit now on " + where})
@@ -177,6 +183,21 @@ func (q *inquiry) freshness() {
 		word.Reason.Code = "about-to-schedule"
 		word.Text = "nothing rules it out: it fits now on " + where
 		q.say(word)
+	}
+}
+
+// freeCards states that cards are not what is short.
+func (q *inquiry) freeCards(fits int) {
+	free := 0
+	for i := range q.in.Nodes {
+		if !slices.ContainsFunc(q.in.Nodes[i].Causes, func(c explain.Cause) bool {
+			return c.Check == explain.Enabled || c.Check == explain.Agent || c.Check == explain.Cards || c.Check == explain.Free
+		}) {
+			free++
+		}
+	}
+	if q.in.Asks && free > fits {
+		q.notes = append(q.notes, "cards for it are free on "+plural(free, "node", "nodes"))
 	}
 }
 

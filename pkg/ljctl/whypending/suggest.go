@@ -18,6 +18,9 @@ const (
 	triedNodes = 24
 	// maxSuggestions bounds what is told of each kind of change.
 	maxSuggestions = 3
+	// maxCommands is the same for commands to nodes: whoever has forgotten to
+	// label one has forgotten several.
+	maxCommands = 8
 )
 
 // outlook says whether waiting helps: it takes the pods that end by
@@ -197,7 +200,7 @@ func (q *inquiry) mend(ctx context.Context, r *explain.Report, near []explain.No
 			continue
 		}
 		r.Suggestions = append(r.Suggestions, explain.Suggestion{Actor: "admin", Change: command, Verified: true, FitsNodes: []string{n.Name}, Nodes: 1})
-		if found++; found == maxSuggestions {
+		if found++; found == maxCommands {
 			return nil
 		}
 	}
