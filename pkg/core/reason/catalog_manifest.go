@@ -105,6 +105,8 @@ var amountCodes = []Info{
 		"Each container's cards are its own; the sum must be on one node.", ""},
 	{"multi-container-share", Warn, CureUser, "containers ask {want} of compute in sum: they cannot lie on one card",
 		"Each share is legal, but together they need more than one card.", "ask less per container, or count with two cards"},
+	{"label-near-miss", Warn, CureUser, "label {detail} is not read; did you mean {device}?",
+		"The label looks like one of ours and has another key, so it has no effect.", "write {device}, or drop the label if it is another program's"},
 	{"tdm-and-mig-in-one-pod", Warn, CureUser, "one container asks a share, another a MIG slice: two cards in different modes are needed",
 		"Time division and MIG are never in force on the same card.", "use one of the two in all containers"},
 	{"init-peak", OK, CureUser, "cards: an init container asks {want}, the apps {free}; {want} are held for the pod's whole life",

@@ -40,6 +40,7 @@ func (k *checker) template(t *Template) {
 		return
 	}
 	k.replica(t, u)
+	k.labelKeys(t, u)
 	k.together(t, u)
 	k.nodeName(t, u)
 	k.selectors(t)

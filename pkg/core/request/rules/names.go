@@ -1,10 +1,12 @@
 package rules
 
 import (
+	"sort"
 	"strings"
 
 	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/reason"
+	"lj.aliyun.com/kit/pkg/core/request"
 )
 
 // foreign are well-known names near ours that belong to other device plugins.
@@ -38,6 +40,50 @@ func (k *checker) nearMiss(a Amount) bool {
 	}
 	k.add(a.Path, r).Hint = hint
 	return true
+}
+
+// labelKeys looks for mistyped keys of our two labels on pods with cards,
+// where the right one is not there.
+func (k *checker) labelKeys(t *Template, u use) {
+	rights := []string{k.Config.MinMemberLabel()}
+	if u.tdm || u.mig {
+		rights = append(rights, request.ReplicaLabel)
+	}
+	for _, right := range rights {
+		if _, ok := t.Meta.Labels[right]; ok {
+			continue
+		}
+		var near []string
+		for key := range t.Meta.Labels {
+			if key != request.ReplicaLabel && nearLabel(key, right) {
+				near = append(near, key)
+			}
+		}
+		sort.Strings(near)
+		for _, key := range near {
+			k.add(t.label(key), reason.Reason{Code: "label-near-miss", Device: right, Detail: []string{key}})
+		}
+	}
+}
+
+// nearLabel compares keys without domain, case and underscores; the domain
+// must be none, ours or nearly ours.
+func nearLabel(key, right string) bool {
+	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "-") }
+	split := func(s string) (domain, name string) {
+		domain, name, ok := strings.Cut(plain(s), "/")
+		if !ok {
+			return "", domain
+		}
+		return domain, name
+	}
+	domain, name := split(key)
+	home, want := split(right)
+	if home == "" {
+		home = "aliyun.com"
+	}
+	near := domain == "" || domain == "alibabacloud.com" || distance(domain, home) <= 2
+	return near && distance(name, want) <= 1
 }
 
 // refusedName is the API server's rule for extended resources beyond label

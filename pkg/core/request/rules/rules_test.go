@@ -66,6 +66,19 @@ func TestNearestResource(t *testing.T) {
 	}
 }
 
+func TestMistypedLabels(t *testing.T) {
+	for label, want := range map[string]string{
+		"replicas": "label-near-miss:WARN", "Replica": "label-near-miss:WARN", "aliyun.com/replica": "label-near-miss:WARN", "relpica": "label-near-miss:WARN",
+		"aliyun.com/min_member": "label-near-miss:WARN", "aliyun.com/min-members": "label-near-miss:WARN", "alibabacloud.com/min-member": "label-near-miss:WARN", "min-member": "label-near-miss:WARN",
+		"app": "", "example.com/replica": "", "example.com/min-member": "", "pod-template-hash": "",
+	} {
+		w := podOf([]Amount{amount("aliyun.com/gpu-core", 50), amount("aliyun.com/gpu-memory", 4)}, func(t *Template) { t.Meta.Labels[label] = "2" })
+		if got := codes(Check(w, known())); got != want {
+			t.Errorf("%s: %q, want %q", label, got, want)
+		}
+	}
+}
+
 func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
