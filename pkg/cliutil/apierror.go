@@ -92,7 +92,7 @@ func explainTransport(err error) error {
 // web pages or noise.
 func notAnAPIServer(msg string) bool {
 	for _, sign := range []string{"looking for beginning of value", "unexpected end of JSON input", "couldn't get version/kind",
-		"server response is not", "malformed HTTP", "HTTP response to HTTPS client", "unable to decode", "Object 'Kind' is missing",
+		"serializer for ", "malformed HTTP", "HTTP response to HTTPS client", "unable to decode", "Object 'Kind' is missing",
 		"converting (v1.Status)", "unexpected EOF"} {
 		if strings.Contains(msg, sign) {
 			return true

@@ -123,6 +123,10 @@ func (f *Factory) Clientset() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Big lists come many times faster in protobuf.
+	rc = rest.CopyConfig(rc)
+	rc.ContentType = "application/vnd.kubernetes.protobuf"
+	rc.AcceptContentTypes = rc.ContentType + ",application/json"
 	c, err := kubernetes.NewForConfig(rc)
 	if err != nil {
 		return nil, kubeconfigError(err)

@@ -16,27 +16,32 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// editDistance counts the inserted, dropped and changed bytes between two
-// short words. Long words are never near each other.
+// editDistance counts the bytes that were inserted, dropped or changed, and
+// the neighbours that were swapped, between two short words. Long words are
+// never near each other.
 func editDistance(a, b string) int {
 	const long = 128
 	if len(a) > long || len(b) > long {
 		return long
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		prev := row[0]
+		row := make([]int, len(b)+1)
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
 			cost := 1
 			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			prev, row[j] = row[j], min(row[j]+1, row[j-1]+1, prev+cost)
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
 		}
+		before, last = last, row
 	}
-	return row[len(b)]
+	return last[len(b)]
 }

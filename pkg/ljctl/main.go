@@ -47,7 +47,7 @@ func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams
 func run(ctx context.Context, root *cobra.Command, streams genericiooptions.IOStreams) int {
 	started := false
 	watchStart(root, &started)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	var ee *cliutil.ExitError
 	switch {
 	case err == nil:
@@ -55,15 +55,15 @@ func run(ctx context.Context, root *cobra.Command, streams genericiooptions.IOSt
 	case ctx.Err() != nil && !errors.As(err, &ee):
 		err = ctx.Err()
 	case !started && !errors.As(err, &ee):
-		err = &cliutil.ExitError{Code: reason.ExitUsage, Err: usageHint(root, err)}
+		err = &cliutil.ExitError{Code: reason.ExitUsage, Err: usageHint(cmd, err)}
 	}
 	return cliutil.Report(streams.ErrOut, err)
 }
 
-func usageHint(root *cobra.Command, err error) error {
+func usageHint(cmd *cobra.Command, err error) error {
 	msg := strings.TrimSpace(err.Error())
 	msg = strings.ReplaceAll(msg, "\n\nDid you mean this?\n\t", "; did you mean: ")
-	return cliutil.WithHint(errors.New(msg), "%s --help", root.DisplayName())
+	return cliutil.WithHint(errors.New(msg), "%s --help", cmd.CommandPath())
 }
 
 // watchStart notes when a command's own code begins.

@@ -18,6 +18,7 @@ import (
 	"lj.aliyun.com/kit/pkg/ljctl/submit"
 	"lj.aliyun.com/kit/pkg/ljctl/validate"
 	"lj.aliyun.com/kit/pkg/ljctl/version"
+	"lj.aliyun.com/kit/pkg/ljctl/whypending"
 )
 
 const long = `Run GPU jobs on a LINGJUN cluster, and find out what became of them.
@@ -83,6 +84,9 @@ func groups() []group {
 		}},
 		{groupManifests, "Manifests", []func(*cliutil.Factory) *cobra.Command{
 			validate.NewCmd,
+		}},
+		{groupDiagnose, "Diagnose", []func(*cliutil.Factory) *cobra.Command{
+			whypending.NewCmd,
 		}},
 		{groupCluster, "Cluster", []func(*cliutil.Factory) *cobra.Command{
 			snapshot.NewCmd,

@@ -51,7 +51,7 @@ func tableOf(rows []Row, namespaces, wide bool, now time.Time) *render.Table {
 	}
 	for i := range rows {
 		r := &rows[i]
-		cells := []string{r.Name, r.Kind, string(r.Status), fmt.Sprintf("%d/%d", r.PodsRunning, r.PodsWanted), cards(r), reasonCell(r), render.Age(now, r.Created.Time)}
+		cells := []string{r.Name, r.Kind, string(r.Status), fmt.Sprintf("%d/%d", r.PodsRunning, r.PodsWanted), cardsCell(r), reasonCell(r), render.Age(now, r.Created.Time)}
 		if wide {
 			cells = append(cells, r.Request, strings.Join(r.Nodes, ","), r.Message)
 		}
@@ -63,8 +63,8 @@ func tableOf(rows []Row, namespaces, wide bool, now time.Time) *render.Table {
 	return t
 }
 
-// cards is "8/8 gpu-1", or "56/56 gpu-1,+6".
-func cards(r *Row) string {
+// cardsCell is "8/8 gpu-1", or "56/56 gpu-1,+6".
+func cardsCell(r *Row) string {
 	s := fmt.Sprintf("%d/%d", r.CardsGranted, r.CardsAsked)
 	if r.CardsUnknown > 0 {
 		s += "?"

@@ -98,7 +98,7 @@ func (g *group) judge(r *Row, pods []*v1.Pod, live int) {
 		r.Status, r.CardsAsked = Failed, 0
 		r.Reason, r.Message = g.reason, g.message
 		if why, msg := lastFailure(pods); why != "" {
-			r.Reason, r.Message = why, strings.TrimSpace(g.message+" "+msg)
+			r.Reason, r.Message = why, strings.TrimPrefix(g.message+"; "+msg, "; ")
 		}
 		return
 	case g.suspended:

@@ -79,7 +79,10 @@ func printFindings(w io.Writer, it *planned) {
 		}
 		place := ""
 		if it.document != nil {
-			place = fmt.Sprintf("%s:%d: ", it.judged.File, f.Line)
+			place = it.judged.File + ": "
+			if f.Line > 0 {
+				place = fmt.Sprintf("%s:%d: ", it.judged.File, f.Line)
+			}
 		}
 		path := f.Path
 		if path != "" {

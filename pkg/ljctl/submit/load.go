@@ -18,13 +18,15 @@ func (o *options) load() (*plan, error) {
 		return nil, err
 	}
 	p := &plan{}
-	broken := false
+	worst := reason.OK
 	for _, s := range manifest.Sources(o.files, o.recursive) {
 		docs := manifest.Parse(manifest.Read(s, o.f.Streams.In))
 		for i := range docs {
 			d := &docs[i]
 			if d.Root == nil {
-				broken = true
+				for _, f := range d.Problems {
+					worst = reason.Worst(worst, f.Verdict)
+				}
 				printFindings(o.f.Streams.ErrOut, &planned{document: d, judged: manifest.Object{File: d.File, Findings: d.Problems}})
 				continue
 			}
@@ -35,8 +37,11 @@ func (o *options) load() (*plan, error) {
 			p.items = append(p.items, items...)
 		}
 	}
-	if broken || len(p.items) == 0 {
-		return nil, &cliutil.ExitError{Code: reason.ExitNo, Err: fmt.Errorf("INVALID: nothing was created")}
+	if len(p.items) == 0 {
+		worst = reason.Worst(worst, reason.Invalid)
+	}
+	if worst.ExitCode() != reason.ExitOK {
+		return nil, &cliutil.ExitError{Code: worst.ExitCode(), Err: fmt.Errorf("%s: nothing was created", worst)}
 	}
 	for _, it := range p.items {
 		switch have := it.object.GetNamespace(); {

@@ -3,12 +3,12 @@ package submit
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -167,7 +167,7 @@ func taken(u *unstructured.Unstructured) error {
 
 // terminatingError says how much of the old object is still there.
 func terminatingError(ctx context.Context, typed kubernetes.Interface, old *unstructured.Unstructured, now time.Time) error {
-	since := now.Sub(old.GetDeletionTimestamp().Time).Round(time.Second)
+	since := duration.HumanDuration(max(0, now.Sub(old.GetDeletionTimestamp().Time)))
 	pods := ""
 	sel := "batch.kubernetes.io/job-name=" + old.GetName()
 	if old.GetKind() == kube.JobSetKind.Kind {
@@ -176,8 +176,8 @@ func terminatingError(ctx context.Context, typed kubernetes.Interface, old *unst
 	if l, err := typed.CoreV1().Pods(old.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: sel}); err == nil && len(l.Items) > 0 && old.GetKind() != "Pod" {
 		pods = fmt.Sprintf("%d pods, ", len(l.Items))
 	}
-	text := fmt.Sprintf("the old %s is still being deleted (%ssince %s)", ref(old), pods, max(0, since))
+	text := fmt.Sprintf("the old %s is still being deleted (%sfor %s)", ref(old), pods, since)
 	return verdictError(reason.Wait, reason.Reason{Code: "name-still-terminating", Device: ref(old),
-		Detail: []string{strings.TrimSuffix(strings.TrimSpace(pods+"since "+max(0, since).String()), ",")}}, text,
+		Detail: []string{pods + "for " + since}}, text,
 		"try again with --wait, or take another name")
 }
