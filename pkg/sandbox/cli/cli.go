@@ -77,6 +77,9 @@ engine and no GPU, listens on 127.0.0.1 only, and leaves nothing behind when it 
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return cliutil.WithHint(cliutil.Usagef("%w", err), "see %s --help", cmd.CommandPath())
 	})
+	// Defined here, or the API server's flag of the same name, which is
+	// global, would stand in the help.
+	root.Flags().Bool("version", false, "Print the version")
 	root.PersistentFlags().StringVar(&p.dir, "state-dir", "", "Directory of the sandbox's files (default $XDG_STATE_HOME/ljsandbox or ~/.local/state/ljsandbox)")
 	root.AddCommand(newUp(p), newServe(p), newDown(p), newStatus(p), newKubeconfig(p), newFleet(p), newDemo(p))
 	return root
