@@ -80,7 +80,7 @@ func TestKubectlDumpIsEnoughForCards(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, exit := command(t, string(raw), "p", "-n", "default", "--snapshot", "-", "--exit-code")
-	if exit != reason.ExitNotYet || !strings.Contains(out, "WAIT  gpus-busy") || !strings.Contains(out, "not checked:") {
+	if exit != reason.ExitNotYet || !strings.Contains(out, "WAIT gpus-busy") || !strings.Contains(out, "not checked:") {
 		t.Errorf("exit %d\n%s", exit, out)
 	}
 }

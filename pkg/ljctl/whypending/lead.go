@@ -35,11 +35,13 @@ func (q *inquiry) lead() {
 		q.say(explain.Cause{Reason: r})
 	}
 	if name := zeroCore(pod, q.cfg); name != "" {
-		c := explain.Cause{Reason: reason.Reason{Code: "core-zero", Device: name}, Verdict: reason.Warn}
+		c := explain.Cause{Reason: reason.Reason{Code: "core-zero", Device: name}}
 		if q.draft {
-			c.Verdict = reason.Invalid
+			q.say(c)
+		} else {
+			c.Verdict = reason.Warn // the scheduler takes 0 as not there
+			q.suffix = append(q.suffix, c)
 		}
-		q.suffix = append(q.suffix, c)
 	}
 	q.checkRuntimeClass()
 	if !q.draft {

@@ -66,7 +66,7 @@ func (v view) head(w *strings.Builder, r *explain.Report) {
 }
 
 func (v view) verdict(r *explain.Report) string {
-	s := v.paint(r.Verdict) + "  " + esc(string(r.Code)) + ": " + esc(r.Message)
+	s := v.paint(r.Verdict) + " " + esc(string(r.Code)) + ": " + esc(r.Message)
 	switch r.Fit {
 	case explain.FitAfterRelease:
 		s += ". Fits when pods that end by themselves are gone"
