@@ -23,7 +23,8 @@ const (
 	MI300X  = "AMD Instinct MI300X"
 )
 
-var memory = map[string]int64{A100x40: 40960, A100x80: 81920, H800: 81559, H20: 97871, T4: 15360, PPU810E: 98304, MI300X: 196608}
+var memory = map[string]int64{A100x40: 40960, A100x80: 81920, H800: 81559, H20: 97871, T4: 15360, PPU810E: 98304, MI300X: 196608,
+	V100: 32768, A10: 23028, PPUM890P: 147456}
 
 // NodeBuilder makes a node that is enabled and reports its cards.
 type NodeBuilder struct {
@@ -45,7 +46,7 @@ func (b *NodeBuilder) MIG(n int, model string) *NodeBuilder { return b.cards(n, 
 func (b *NodeBuilder) cards(n int, model string, cut bool) *NodeBuilder {
 	vendor := device.NVIDIA
 	switch model {
-	case PPU810E:
+	case PPU810E, PPUM890P:
 		vendor = device.PPU
 	case MI300X:
 		vendor = device.AMD

@@ -32,7 +32,7 @@ func (v *View) Check(r *request.Request) []reason.Reason {
 			out = found
 		}
 	} else {
-		out = newSearch(v, r).run()
+		out = newSearch(v, r).fits()
 	}
 	return v.verdict(r, out)
 }

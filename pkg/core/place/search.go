@@ -1,13 +1,14 @@
 package place
 
 import (
+	"math/bits"
+	"slices"
 	"sort"
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
-	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/device"
-	"lj.aliyun.com/kit/pkg/core/mig"
 	"lj.aliyun.com/kit/pkg/core/request"
+	"lj.aliyun.com/kit/pkg/core/topo"
 )
 
 // outcome of a search.
@@ -24,8 +25,14 @@ const (
 // differ stay far below it unless they almost fit.
 const maxSteps = 50_000
 
-// search assigns cards to the asks of one pod: exact, by backtracking, in the
-// order of preference, so that the first answer is the best by the policy.
+// maxOrdered bounds the search in the order of preference.
+const maxOrdered = 4_000
+
+// search assigns cards to the asks of one pod, exactly, by backtracking. It
+// first goes through the sets of cards of each ask from the best on, so that
+// the first answer has the best cards for the first ask with which the others
+// can be served. Where that takes too long it assigns card by card, by the
+// card policy alone.
 type search struct {
 	v     *View
 	r     *request.Request
@@ -34,6 +41,8 @@ type search struct {
 	given [][]device.Grant    // by ask
 	at    [][]int             // by ask: the cards' positions
 	steps int
+	plain bool // card by card
+	short bool // not all sets of cards have been tried
 }
 
 func newSearch(v *View, r *request.Request) *search {
@@ -82,11 +91,41 @@ func modeRank(m request.Mode) int {
 	return 2
 }
 
+// run looks for the best cards.
 func (s *search) run() outcome {
-	if s.assign(0) {
-		return found
+	if out := s.ordered(); out != gaveUp {
+		return out
 	}
-	if s.steps > maxSteps {
+	return s.cardByCard()
+}
+
+// fits looks for any cards: sooner, with the same outcome as run.
+func (s *search) fits() outcome {
+	if out := s.cardByCard(); out != gaveUp {
+		return out
+	}
+	return s.ordered()
+}
+
+func (s *search) ordered() outcome {
+	s.plain, s.short, s.steps = false, false, 0
+	switch {
+	case s.v.chart() == nil:
+		return gaveUp
+	case s.assign(0):
+		return found
+	case s.short || s.steps > maxOrdered:
+		return gaveUp
+	}
+	return impossible
+}
+
+func (s *search) cardByCard() outcome {
+	s.plain, s.steps = true, 0
+	switch {
+	case s.assign(0):
+		return found
+	case s.steps > maxSteps:
 		return gaveUp
 	}
 	return impossible
@@ -100,10 +139,88 @@ func (s *search) assign(k int) bool {
 	i := s.order[k]
 	a := &s.r.Asks[i]
 	cand := s.candidates(a)
-	if len(cand) < a.Count {
+	switch {
+	case len(cand) < a.Count:
 		return false
+	case s.plain:
+		s.byPolicy(a, cand)
+		return s.choose(k, i, cand, a.Count)
 	}
-	return s.choose(k, i, cand, a.Count)
+	return s.chooseSets(k, i, cand)
+}
+
+// chooseSets serves ask i with sets of cards from the best on, and goes on to
+// the next ask. Of sets that are the same to every ask one is tried.
+func (s *search) chooseSets(k, i int, cand []int) bool {
+	p := s.newPick(&s.r.Asks[i], cand)
+	var kinds, tried []topo.Set
+	for {
+		set, ok := p.run()
+		if !ok {
+			s.short = s.short || p.short
+			return false
+		}
+		// Judging a set is far cheaper than serving one.
+		if s.steps += 1 + p.leaves/64; s.steps > maxOrdered {
+			return false
+		}
+		if s.serve(k, i, set) {
+			return true
+		}
+		if tried == nil {
+			kinds = s.kinds(cand)
+			p.skip = func(set topo.Set) bool { return slices.Contains(tried, plainest(set, kinds)) }
+		}
+		tried = append(tried, plainest(set, kinds))
+	}
+}
+
+// serve gives the cards of the set to ask i, in all ways in which they can
+// serve it, and goes on to the next ask.
+func (s *search) serve(k, i int, set topo.Set) bool {
+	if set == 0 {
+		return s.assign(k + 1)
+	}
+	c := bits.TrailingZeros64(set)
+	for _, g := range s.grants(i, c) {
+		s.take(i, c, g)
+		if s.serve(k, i, set&(set-1)) {
+			return true
+		}
+		s.giveBack(i)
+		if s.steps++; s.steps > maxOrdered {
+			return false
+		}
+	}
+	return false
+}
+
+// kinds lists the sets of cards that are the same to every ask.
+func (s *search) kinds(cand []int) []topo.Set {
+	var out []topo.Set
+next:
+	for _, c := range cand {
+		for x := range out {
+			if s.twins(bits.TrailingZeros64(out[x]), c) {
+				out[x] |= 1 << c
+				continue next
+			}
+		}
+		out = append(out, 1<<c)
+	}
+	return out
+}
+
+// plainest is the set with as many cards of each kind, the lowest ones.
+func plainest(set topo.Set, kinds []topo.Set) topo.Set {
+	var out topo.Set
+	for _, kind := range kinds {
+		for n := bits.OnesCount64(set & kind); n > 0; n-- {
+			out |= kind & -kind
+			kind &= kind - 1
+		}
+	}
+	return out
 }
 
 // choose takes n more of the candidates for ask i, in their order, and goes
@@ -219,77 +336,27 @@ func (s *search) rebuild(p, c int) cluster.CardUse {
 	return sum
 }
 
-// candidates are the cards that can serve the ask now, best first.
+// candidates are the cards that can serve the ask now, by index.
 func (s *search) candidates(a *request.Ask) []int {
-	type ranked struct {
-		card int
-		key  [3]int64
-	}
-	var list []ranked
+	out := make([]int, 0, len(s.v.cards))
 	for c := range s.v.cards {
-		use := s.during(a, c)
-		if s.v.refuse(a, &s.v.cards[c], use) == "" {
-			list = append(list, ranked{c, s.preference(a, c, use)})
+		if s.v.refuse(a, &s.v.cards[c], s.during(a, c)) == "" {
+			out = append(out, c)
 		}
-	}
-	sort.Slice(list, func(i, j int) bool {
-		for k := range list[i].key {
-			if list[i].key[k] != list[j].key[k] {
-				return list[i].key[k] < list[j].key[k]
-			}
-		}
-		return list[i].card < list[j].card
-	})
-	out := make([]int, len(list))
-	for i := range list {
-		out[i] = list[i].card
 	}
 	return out
 }
 
-// preference orders cards that all fit; smaller is better. First a card that
-// the pod has anyway in another phase, then what the policy says.
-func (s *search) preference(a *request.Ask, c int, use cluster.CardUse) [3]int64 {
-	var key [3]int64
-	if s.elsewhere(c).Untouched() {
-		key[0] = 1
+// byPolicy sorts cards: first those that the pod has anyway in another phase,
+// then by the card policy.
+func (s *search) byPolicy(a *request.Ask, cand []int) {
+	keys := make([][3]int64, len(s.v.cards))
+	for _, c := range cand {
+		p := s.v.preference(a, c, s.during(a, c))
+		keys[c] = [3]int64{0, p[0], p[1]}
+		if s.elsewhere(c).Untouched() {
+			keys[c][0] = 1
+		}
 	}
-	used := s.v.fullness(&s.v.cards[c], use)
-	if a.Mode == request.MIG {
-		key[1] = s.v.opennessLost(a, &s.v.cards[c], use.Mask)
-	}
-	key[2] = -used
-	if s.v.cfg.CardPolicy == config.Spread {
-		key[1], key[2] = used, key[1]
-	}
-	return key
-}
-
-// fullness is how much of a card is in use, 0 to 10,000: the scarcer of
-// compute and memory decides.
-func (v *View) fullness(c *card, use cluster.CardUse) int64 {
-	if use.Whole {
-		return 10_000
-	}
-	if use.Mask != 0 {
-		return int64(mig.MemorySlices-use.Mask.FreeSlices()) * 10_000 / mig.MemorySlices
-	}
-	f := use.Core * 100
-	if c.shareMiB > 0 {
-		f = max(f, use.MemMiB*10_000/c.shareMiB)
-	}
-	if f == 0 && use.Shares > 0 {
-		f = 1 // a share without amounts still makes the card a shared one
-	}
-	return min(f, 10_000)
-}
-
-// opennessLost is how much future a card loses by taking the ask.
-func (v *View) opennessLost(a *request.Ask, c *card, used mig.Mask) int64 {
-	options := v.instances(a, c, used, 0)
-	if len(options) == 0 {
-		return 0
-	}
-	profiles := v.profiles(c)
-	return int64(mig.Openness(used, profiles) - mig.Openness(used|options[0].Mask(), profiles))
+	slices.SortStableFunc(cand, func(x, y int) int { return slices.Compare(keys[x][:], keys[y][:]) })
 }

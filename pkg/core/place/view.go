@@ -1,6 +1,7 @@
 package place
 
 import (
+	"slices"
 	"sort"
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
@@ -8,6 +9,7 @@ import (
 	"lj.aliyun.com/kit/pkg/core/device"
 	"lj.aliyun.com/kit/pkg/core/mig"
 	"lj.aliyun.com/kit/pkg/core/request"
+	"lj.aliyun.com/kit/pkg/core/topo"
 )
 
 // View is one node with what is left of its cards. It is made for one
@@ -15,8 +17,12 @@ import (
 type View struct {
 	Node *cluster.Node
 	cfg  config.Config
-	// cards is in the inventory's order, by index.
+	// cards is in the order of their index.
 	cards []card
+	// host and fabric are worked out when they are first asked.
+	host   *topo.Host
+	fabric []*device.NIC
+	mapped bool
 }
 
 // card is one card and what all pods together hold of it.
@@ -38,6 +44,10 @@ func NewView(n *cluster.Node, c config.Config) *View {
 	for i := range n.Inventory.Cards {
 		d := &n.Inventory.Cards[i]
 		v.cards[i] = card{dev: d, use: cluster.CardUse{Card: d.UUID}, shareMiB: d.ShareMiB(n.Inventory.Unit)}
+	}
+	byIndex := func(a, b card) int { return a.dev.Index - b.dev.Index }
+	if !slices.IsSortedFunc(v.cards, byIndex) {
+		slices.SortFunc(v.cards, byIndex)
 	}
 	unplaced := 0
 	for i := range n.Holds {
@@ -97,6 +107,22 @@ func (v *View) addUnplaced() {
 			}
 		}
 	}
+}
+
+// chart measures the node's cards and lists its NICs. It returns nil for an
+// inventory with more cards than one may have; cards are then chosen one by
+// one, without regard to each other.
+func (v *View) chart() *topo.Host {
+	if !v.mapped {
+		v.mapped = true
+		devs := make([]*device.Card, len(v.cards))
+		for i := range v.cards {
+			devs[i] = v.cards[i].dev
+		}
+		v.host = topo.New(devs, v.Node.Inventory.Links)
+		v.fabric = topo.Fabric(v.Node.Inventory.NICs)
+	}
+	return v.host
 }
 
 // Holders names the pods that hold some of the card, sorted.

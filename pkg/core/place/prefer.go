@@ -1,0 +1,85 @@
+package place
+
+import (
+	"strings"
+
+	"lj.aliyun.com/kit/pkg/core/cluster"
+	"lj.aliyun.com/kit/pkg/core/config"
+	"lj.aliyun.com/kit/pkg/core/mig"
+	"lj.aliyun.com/kit/pkg/core/request"
+)
+
+// manner is which properties of a set of cards count for an ask.
+type manner struct {
+	near    bool // how the cards are connected, and how many domains they touch
+	domains bool // the domains before the connections
+}
+
+// mannerOf follows the product's rules. An 810E is placed by its links for 2,
+// 4 and 8 cards and without topology for other numbers. An M890P is placed by
+// PCI domains first. Instances have no links: a card in MIG mode takes part in
+// no peer-to-peer traffic.
+func (v *View) mannerOf(a *request.Ask, cand []int) manner {
+	if a.Count < 2 || a.Mode == request.MIG {
+		return manner{}
+	}
+	switch {
+	case v.allModels(cand, "810E"):
+		return manner{near: a.Count == 2 || a.Count == 4 || a.Count == 8}
+	case v.allModels(cand, "M890P"):
+		return manner{near: true, domains: true}
+	}
+	return manner{near: true}
+}
+
+func (v *View) allModels(cand []int, word string) bool {
+	for _, c := range cand {
+		if !strings.Contains(v.cards[c].dev.Model, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// preference orders cards by the card policy; smaller is better. Binpack fills
+// what is in use: of MIG cards the one that loses the least, else the fullest.
+func (v *View) preference(a *request.Ask, c int, use cluster.CardUse) [2]int64 {
+	used := v.fullness(&v.cards[c], use)
+	key := [2]int64{0, -used}
+	if a.Mode == request.MIG {
+		key[0] = v.opennessLost(a, &v.cards[c], use.Mask)
+	}
+	if v.cfg.CardPolicy == config.Spread {
+		key = [2]int64{used, key[0]}
+	}
+	return key
+}
+
+// fullness is how much of a card is in use, 0 to 10,000: the scarcer of
+// compute and memory decides.
+func (v *View) fullness(c *card, use cluster.CardUse) int64 {
+	if use.Whole {
+		return 10_000
+	}
+	if use.Mask != 0 {
+		return int64(mig.MemorySlices-use.Mask.FreeSlices()) * 10_000 / mig.MemorySlices
+	}
+	f := use.Core * 100
+	if c.shareMiB > 0 {
+		f = max(f, use.MemMiB*10_000/c.shareMiB)
+	}
+	if f == 0 && use.Shares > 0 {
+		f = 1 // a share without amounts still makes the card a shared one
+	}
+	return min(f, 10_000)
+}
+
+// opennessLost is how much future a card loses by taking the ask.
+func (v *View) opennessLost(a *request.Ask, c *card, used mig.Mask) int64 {
+	options := v.instances(a, c, used, 0)
+	if len(options) == 0 {
+		return 0
+	}
+	profiles := v.profiles(c)
+	return int64(mig.Openness(used, profiles) - mig.Openness(used|options[0].Mask(), profiles))
+}
