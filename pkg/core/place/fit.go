@@ -1,13 +1,14 @@
 package place
 
 import (
-	"sort"
+	"slices"
+	"strings"
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
-	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/device"
 	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/core/request"
+	"lj.aliyun.com/kit/pkg/core/topo"
 )
 
 // Offer is an answer that fits: the cards of each container, and what the pod
@@ -15,6 +16,16 @@ import (
 type Offer struct {
 	Containers map[string][]device.Grant
 	Uses       []cluster.CardUse
+	// NICs has one NIC for each card of the pod, in the order of the cards'
+	// indices, where RDMA is asked: NICs are shared and not counted. It is
+	// empty if no NIC of the node can be named.
+	NICs []device.NICGrant
+	// Tier is the worst tier of a card and its NIC: Unknown if there is none,
+	// topo.None where RDMA is not asked.
+	Tier topo.Tier
+	// Span is the smallest place that holds all cards of the pod and their
+	// NICs; topo.None for a single card without NIC.
+	Span topo.Tier
 }
 
 // Check returns nil if the request fits on the node, else the reasons, most
@@ -131,56 +142,43 @@ func (v *View) serving(a *request.Ask) int {
 func (s *search) offer() *Offer {
 	o := &Offer{Containers: make(map[string][]device.Grant, len(s.r.Asks))}
 	for i := range s.r.Asks {
-		gs := append([]device.Grant(nil), s.given[i]...)
-		index := func(g device.Grant) int { return s.v.Node.Inventory.Card(g.Card).Index }
-		sort.Slice(gs, func(x, y int) bool { return index(gs[x]) < index(gs[y]) })
+		gs := make([]device.Grant, 0, len(s.given[i]))
+		for c := range s.v.cards {
+			if x := slices.Index(s.at[i], c); x >= 0 {
+				gs = append(gs, s.given[i][x])
+			}
+		}
 		o.Containers[s.r.Asks[i].Container] = gs
 	}
+	var cards []*device.Card
 	for c := range s.v.cards {
 		if u := s.elsewhere(c); !u.Untouched() {
 			u.Card = s.v.cards[c].dev.UUID
 			o.Uses = append(o.Uses, u)
+			cards = append(cards, s.v.cards[c].dev)
 		}
 	}
-	sort.Slice(o.Uses, func(i, j int) bool { return o.Uses[i].Card < o.Uses[j].Card })
+	slices.SortFunc(o.Uses, func(a, b cluster.CardUse) int { return strings.Compare(a.Card, b.Card) })
+	s.v.place(o, s.r, cards)
 	return o
 }
 
-// Score compares nodes that fit, 0 to 100, by the cluster's node policy.
-// Binpack prefers the node that is fullest and where the pod opens the fewest
-// untouched cards; Spread the opposite.
-func (v *View) Score(r *request.Request) int64 {
-	if r.Empty() || len(v.cards) == 0 {
-		return 0
+// place adds the NICs of the cards and the tiers that they reach.
+func (v *View) place(o *Offer, r *request.Request, cards []*device.Card) {
+	at := make([]topo.Position, 0, 2*len(cards))
+	for _, c := range cards {
+		at = append(at, topo.OfCard(c))
 	}
-	o, why := v.Fit(r)
-	if why != nil {
-		return 0
-	}
-	var full, opened, gpus int64
-	for i := range v.cards {
-		c := &v.cards[i]
-		if !c.dev.Vendor.IsGPU() {
-			continue
+	if r.RDMA {
+		pairs := topo.Assign(cards, v.fabric())
+		for _, p := range pairs {
+			o.NICs = append(o.NICs, device.NICGrant{PCI: p.NIC.PCI, Card: p.Card.UUID, Tier: p.Tier.String()})
+			o.Tier = max(o.Tier, p.Tier)
+			at = append(at, topo.OfNIC(p.NIC))
 		}
-		gpus++
-		after := c.use
-		for _, u := range o.Uses {
-			if u.Card == c.dev.UUID {
-				after = after.Plus(u)
-				if c.use.Untouched() {
-					opened++
-				}
-			}
+		if len(pairs) == 0 {
+			o.Tier = topo.Unknown
 		}
-		full += v.fullness(c, after)
 	}
-	if gpus == 0 {
-		return 0
-	}
-	score := full/gpus/125 + 20 - min(20, 20*opened/gpus) // 0…80 for fullness, 20 for opening no card
-	if v.cfg.NodePolicy == config.Spread {
-		return 100 - score
-	}
-	return score
+	o.Span = topo.Span(at)
 }

@@ -13,7 +13,7 @@ import (
 const maxSubsets = 20_000
 
 // keyLen is how many properties of a set are compared.
-const keyLen = 7
+const keyLen = 6
 
 // key orders sets of cards; smaller is better, compared from the left. Of
 // equal sets the one with the lowest indices wins.
@@ -50,8 +50,8 @@ type pick struct {
 	need   int      // how many of pool
 	free   topo.Set // untouched cards, by which what is left behind is judged
 	policy [topo.MaxCards][2]int64
-	loss   [topo.MaxCards][2]int64 // worth to all other untouched cards
-	skip   func(topo.Set) bool     // sets that will not do
+	loss   [topo.MaxCards]topo.Worth // to all other untouched cards
+	skip   func(topo.Set) bool       // sets that will not do
 	best   topo.Set
 	key    key
 	any    bool
@@ -61,10 +61,10 @@ type pick struct {
 
 // sums are the properties of a set that grow card by card.
 type sums struct {
-	worth  int64
-	dom    topo.Domains
+	worth  topo.Worth
+	loss   topo.Worth
 	policy [2]int64
-	loss   [2]int64
+	dom    topo.Domains
 }
 
 // newPick prepares the choice of a.Count cards out of cand. fresh has the
@@ -80,13 +80,8 @@ func (s *search) newPick(a *request.Ask, cand []int) *pick {
 	p.narrow(s, cand)
 	for _, c := range cand {
 		p.policy[c] = v.preference(a, c, s.during(a, c))
-		if p.free&(1<<c) == 0 {
-			continue
-		}
-		for m := p.free &^ (1 << c); m != 0; m &= m - 1 {
-			o := bits.TrailingZeros64(m)
-			p.loss[c][0] += p.host.Worth(c, o)
-			p.loss[c][1] += p.host.Path(c, o)
+		if p.free&(1<<c) != 0 {
+			p.loss[c] = p.host.Toward(c, p.free&^(1<<c))
 		}
 	}
 	return p
@@ -125,13 +120,13 @@ func (p *pick) narrow(s *search, cand []int) {
 	tiers := make([]topo.Tier, len(s.v.cards))
 	sorted := make([]topo.Tier, 0, len(p.pool))
 	for _, c := range p.pool {
-		tiers[c] = topo.Nearest(s.v.cards[c].dev, s.v.fabric)
+		tiers[c] = topo.Nearest(s.v.cards[c].dev, s.v.fabric())
 		sorted = append(sorted, tiers[c])
 	}
 	slices.Sort(sorted)
 	worst := sorted[p.need-1]
 	for m := p.must; m != 0; m &= m - 1 {
-		worst = max(worst, topo.Nearest(s.v.cards[bits.TrailingZeros64(m)].dev, s.v.fabric))
+		worst = max(worst, topo.Nearest(s.v.cards[bits.TrailingZeros64(m)].dev, s.v.fabric()))
 	}
 	p.pool = slices.DeleteFunc(p.pool, func(c int) bool { return tiers[c] > worst })
 }
@@ -171,23 +166,16 @@ func (p *pick) walk(at, left int, set topo.Set, s sums) {
 func (p *pick) with(s sums, set topo.Set, c int) sums {
 	s.policy[0] += p.policy[c][0]
 	s.policy[1] += p.policy[c][1]
-	s.loss[0] += p.loss[c][0]
-	s.loss[1] += p.loss[c][1]
 	if p.manner.near {
 		s.dom = s.dom.Or(p.host.Domains(c))
 	}
-	inner := p.free
-	if p.free&(1<<c) == 0 {
-		inner = 0
-	}
-	for m := set; m != 0; m &= m - 1 {
-		o := bits.TrailingZeros64(m)
-		w := p.host.Worth(c, o)
-		s.worth += w
-		if inner&(m&-m) != 0 { // counted from both ends, and lost once
-			s.loss[0] -= w
-			s.loss[1] -= p.host.Path(c, o)
+	inner := p.host.Toward(c, set)
+	s.worth += inner
+	if p.free&(1<<c) != 0 {
+		if set&^p.free != 0 {
+			inner = p.host.Toward(c, set&p.free)
 		}
+		s.loss += p.loss[c] - inner // counted from both ends, and lost once
 	}
 	return s
 }
@@ -197,12 +185,12 @@ func (p *pick) judge(set topo.Set, s *sums) {
 	p.leaves++
 	var k key
 	if p.manner.near {
-		k = key{-p.host.Ring(set), -s.worth, s.dom.Count()}
+		k = key{-p.host.Ring(set), -s.worth.Links(), s.dom.Count()}
 		if p.manner.domains {
 			k = key{k[2], k[0], k[1]}
 		}
 	}
-	k[3], k[4], k[5], k[6] = s.policy[0], s.policy[1], s.loss[0], s.loss[1]
+	k[3], k[4], k[5] = s.policy[0], s.policy[1], int64(s.loss)
 	if p.any && !k.less(&p.key) || p.skip != nil && p.skip(set) {
 		return
 	}
@@ -215,16 +203,12 @@ func (p *pick) grow(base sums, must topo.Set) {
 	for _, first := range p.pool {
 		set, s := must|1<<first, p.with(base, must, first)
 		for bits.OnesCount64(set&^must) < p.need {
-			next, most := -1, int64(-1)
+			next, most := -1, topo.Worth(-1)
 			for _, c := range p.pool {
 				if set&(1<<c) != 0 {
 					continue
 				}
-				var w int64
-				for m := set; m != 0; m &= m - 1 {
-					w += p.host.Worth(c, bits.TrailingZeros64(m))
-				}
-				if w > most {
+				if w := p.host.Toward(c, set); w > most {
 					next, most = c, w
 				}
 			}

@@ -19,10 +19,11 @@ type View struct {
 	cfg  config.Config
 	// cards is in the order of their index.
 	cards []card
-	// host and fabric are worked out when they are first asked.
-	host   *topo.Host
-	fabric []*device.NIC
-	mapped bool
+	// host and nics are worked out when they are first asked.
+	host    *topo.Host
+	nics    []*device.NIC
+	charted bool
+	wired   bool
 }
 
 // card is one card and what all pods together hold of it.
@@ -109,20 +110,26 @@ func (v *View) addUnplaced() {
 	}
 }
 
-// chart measures the node's cards and lists its NICs. It returns nil for an
-// inventory with more cards than one may have; cards are then chosen one by
-// one, without regard to each other.
+// chart measures the node's cards. It returns nil for an inventory with more
+// cards than one may have; cards are then chosen one by one, without regard
+// to each other.
 func (v *View) chart() *topo.Host {
-	if !v.mapped {
-		v.mapped = true
+	if !v.charted {
 		devs := make([]*device.Card, len(v.cards))
 		for i := range v.cards {
 			devs[i] = v.cards[i].dev
 		}
-		v.host = topo.New(devs, v.Node.Inventory.Links)
-		v.fabric = topo.Fabric(v.Node.Inventory.NICs)
+		v.host, v.charted = topo.New(devs, v.Node.Inventory.Links), true
 	}
 	return v.host
+}
+
+// fabric lists the NICs for RDMA.
+func (v *View) fabric() []*device.NIC {
+	if !v.wired {
+		v.nics, v.wired = topo.Fabric(v.Node.Inventory.NICs), true
+	}
+	return v.nics
 }
 
 // Holders names the pods that hold some of the card, sorted.

@@ -27,8 +27,8 @@ const maxWidth = 64
 // MaxCards is how many cards a Host can hold: sets of cards are bit masks.
 const MaxCards = device.MaxCards
 
-// worthOf is what a path without links of its own is worth.
-func worthOf(t Tier) int32 {
+// pathWorth is what a path without links of its own is worth.
+func pathWorth(t Tier) int64 {
 	switch t {
 	case Switch:
 		return WorthSwitch
@@ -42,15 +42,31 @@ func worthOf(t Tier) int32 {
 	return WorthUnknown
 }
 
+// Worth is what one or several connections are worth: in the upper half by
+// links, or by PCI path where that is worth more; in the lower half by PCI path
+// alone. Worths add up and compare as plain numbers, the path deciding where
+// the links are equal. Neither half can overflow: 64 cards have 2,016 pairs of
+// at most 64 × WorthLink.
+type Worth int64
+
+const half = 32
+
+func worthOf(links, path int64) Worth { return Worth(links<<half | path) }
+
+// Links is the upper half.
+func (w Worth) Links() int64 { return int64(w >> half) }
+
+// Path is the lower half.
+func (w Worth) Path() int64 { return int64(w & (1<<half - 1)) }
+
 // Set is a set of cards, one bit for each position in the list that New got.
 type Set = uint64
 
 // Host has the distances of all cards of one host. It does not change.
 type Host struct {
 	n      int
-	worth  []int32 // n × n: links or PCI path, whichever is worth more
-	path   []int32 // n × n: PCI path only
-	levels []int32 // the values of worth that occur, best first
+	pair   []Worth // n × n
+	levels []int64 // the values of links that occur, best first
 	near   []Set   // [level][card]: the cards at that level or better
 	sw     []Set   // by card, the bit of its switch, …
 	numa   []Set
@@ -65,16 +81,15 @@ func New(cards []*device.Card, links []device.Link) *Host {
 	if n > MaxCards {
 		return nil
 	}
-	flat := make([]int32, 2*n*n)
-	h := &Host{n: n, worth: flat[:n*n], path: flat[n*n:]}
+	h := &Host{n: n, pair: make([]Worth, n*n)}
 	h.locate(cards)
 	for i := range n {
 		for j := range i {
-			w := worthOf(Between(OfCard(cards[i]), OfCard(cards[j])))
-			h.path[i*n+j], h.path[j*n+i] = w, w
+			path := pathWorth(Between(OfCard(cards[i]), OfCard(cards[j])))
+			w := worthOf(path, path)
+			h.pair[i*n+j], h.pair[j*n+i] = w, w
 		}
 	}
-	copy(h.worth, h.path)
 	var at [MaxCards]int8 // index to position + 1, for the usual small indices
 	for i, c := range cards {
 		if c.Index >= 0 && c.Index < len(at) {
@@ -92,8 +107,8 @@ func New(cards []*device.Card, links []device.Link) *Host {
 		if i < 0 || j < 0 || i == j || l.N <= 0 {
 			continue
 		}
-		w := max(h.worth[i*n+j], WorthLink*int32(min(l.N, maxWidth)))
-		h.worth[i*n+j], h.worth[j*n+i] = w, w
+		w := max(h.pair[i*n+j], worthOf(WorthLink*int64(min(l.N, maxWidth)), h.pair[i*n+j].Path()))
+		h.pair[i*n+j], h.pair[j*n+i] = w, w
 	}
 	h.grade()
 	return h
@@ -103,18 +118,18 @@ func New(cards []*device.Card, links []device.Link) *Host {
 func (h *Host) grade() {
 	for i := range h.n {
 		for j := range i {
-			if w := h.worth[i*h.n+j]; !slices.Contains(h.levels, w) {
+			if w := h.pair[i*h.n+j].Links(); !slices.Contains(h.levels, w) {
 				h.levels = append(h.levels, w)
 			}
 		}
 	}
-	slices.SortFunc(h.levels, func(a, b int32) int { return int(b) - int(a) })
+	slices.SortFunc(h.levels, func(a, b int64) int { return int(b - a) })
 	h.near = make([]Set, len(h.levels)*h.n)
 	for l, level := range h.levels {
 		for i := range h.n {
 			var s Set
 			for j := range h.n {
-				if i != j && h.worth[i*h.n+j] >= level {
+				if i != j && h.pair[i*h.n+j].Links() >= level {
 					s |= 1 << j
 				}
 			}
@@ -150,19 +165,22 @@ func (h *Host) locate(cards []*device.Card) {
 
 func same(a, b *int) bool { return a != nil && b != nil && *a == *b }
 
-// Worth is what the connection of two cards is worth.
-func (h *Host) Worth(i, j int) int64 { return int64(h.worth[i*h.n+j]) }
-
-// Path is what the PCI path between two cards is worth, whatever links they
-// have.
-func (h *Host) Path(i, j int) int64 { return int64(h.path[i*h.n+j]) }
+// Toward is what the connections of a card to the cards of a set are worth.
+func (h *Host) Toward(i int, s Set) Worth {
+	var sum Worth
+	row := h.pair[i*h.n : (i+1)*h.n]
+	for ; s != 0; s &= s - 1 {
+		sum += row[bits.TrailingZeros64(s)]
+	}
+	return sum
+}
 
 // Best is the largest worth of any two cards of the host.
 func (h *Host) Best() int64 {
 	if len(h.levels) == 0 {
 		return 0
 	}
-	return int64(h.levels[0])
+	return h.levels[0]
 }
 
 // Ring is the worst connection that a ring through the set cannot avoid: the
@@ -178,7 +196,7 @@ func (h *Host) Ring(s Set) int64 {
 	}
 	for l := range h.levels {
 		if h.ringAt(s, l) {
-			return int64(h.levels[l])
+			return h.levels[l]
 		}
 	}
 	return 0

@@ -101,35 +101,42 @@ func Nearest(c *device.Card, fabric []*device.NIC) Tier {
 	return best
 }
 
+// Pair is a card and the NIC that it was given.
+type Pair struct {
+	Card *device.Card
+	NIC  *device.NIC
+	Tier Tier
+}
+
 // Assign gives each card one NIC of its nearest tier. Cards share NICs; of
 // several that are equally near, each takes the one that the fewest cards of
 // this pod have, so that no switch gives a second card to one NIC while
 // another of its NICs has none. Those with NICs nearest by choose first, since
-// the others have more to choose from. cards are in their order; the grants
-// are too, with none for a host without a fabric.
-func Assign(cards []*device.Card, fabric []*device.NIC) []device.NICGrant {
+// the others have more to choose from. The pairs are in the order of cards;
+// there are none on a host without a fabric.
+func Assign(cards []*device.Card, fabric []*device.NIC) []Pair {
 	if len(fabric) == 0 {
 		return nil
 	}
-	tiers := make([]Tier, len(cards))
+	out := make([]Pair, len(cards))
 	for i, c := range cards {
-		tiers[i] = Nearest(c, fabric)
+		out[i] = Pair{Card: c, Tier: Nearest(c, fabric)}
 	}
 	taken := make([]int, len(fabric))
-	out := make([]device.NICGrant, len(cards))
 	for _, tier := range Tiers()[1:] {
-		for i, c := range cards {
-			if tiers[i] != tier {
+		for i := range out {
+			p := &out[i]
+			if p.Tier != tier {
 				continue
 			}
 			best := -1
 			for j, n := range fabric {
-				if Between(OfCard(c), OfNIC(n)) == tier && (best < 0 || taken[j] < taken[best]) {
+				if Between(OfCard(p.Card), OfNIC(n)) == tier && (best < 0 || taken[j] < taken[best]) {
 					best = j
 				}
 			}
 			taken[best]++
-			out[i] = device.NICGrant{PCI: fabric[best].PCI, Card: c.UUID, Tier: tier.String()}
+			p.NIC = fabric[best]
 		}
 	}
 	return out
