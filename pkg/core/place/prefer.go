@@ -74,12 +74,21 @@ func (v *View) fullness(c *card, use cluster.CardUse) int64 {
 	return min(f, 10_000)
 }
 
-// opennessLost is how much future a card loses by taking the ask.
+// opennessLost is how much future a card loses by the best instance that
+// serves the ask.
 func (v *View) opennessLost(a *request.Ask, c *card, used mig.Mask) int64 {
-	options := v.instances(a, c, used, 0)
-	if len(options) == 0 {
-		return 0
-	}
 	profiles := v.profiles(c)
-	return int64(mig.Openness(used, profiles) - mig.Openness(used|options[0].Mask(), profiles))
+	for _, p := range mig.Candidates(profiles, a.Slices, a.MemMiB) {
+		if p.Room(used) == 0 {
+			continue
+		}
+		best := 0
+		for _, s := range p.Starts {
+			if m := mig.MaskAt(s, p.Size); m != 0 && m&used == 0 {
+				best = max(best, mig.Openness(used|m, profiles))
+			}
+		}
+		return int64(mig.Openness(used, profiles) - best)
+	}
+	return 0
 }
