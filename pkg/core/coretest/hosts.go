@@ -24,7 +24,7 @@ func Hosts() []Host {
 		{"HGX H800", "NVSwitch, each card with a NIC on a switch of its own (the shape of b300-8gpu-8nic-bond-lingjun)", HGXH800},
 		{"A10 x8", "no links and no switches, four cards on each of two sockets", A10x8},
 		{"PPU 810E x8", "the matrix of the PPU-SMI manual: the best quads are 0167 and 2345", PPU810Ex8},
-		{"PPU 810E x16", "synthetic: two of the above, joined by single links between like cards", PPU810Ex16},
+		{"PPU 810E x16", "synthetic: two of the above without links between them", PPU810Ex16},
 		{"M890P 4 NICs", "two cards and a NIC on each of four switches; no public table exists", func(n string, c config.Config) *NodeBuilder { return M890P(n, c, 4) }},
 		{"M890P 8 NICs", "the same with two NICs on each switch", func(n string, c config.Config) *NodeBuilder { return M890P(n, c, 8) }},
 		{"M890P unknown", "the same with one NIC on each switch, and a card and a NIC of which nothing is known", M890PUnknown},
@@ -180,9 +180,6 @@ func PPU810Ex16(node string, c config.Config) *NodeBuilder {
 	}
 	for i := range 8 {
 		b.NICAt(fmt.Sprintf("0000:%02x:00.0", i), i%4/2, i%4/2)
-	}
-	for i := range 8 {
-		b.Link("icn", i, i+8, 1)
 	}
 	return b.mesh("icn", 0, icn).mesh("icn", 8, icn)
 }

@@ -146,19 +146,31 @@ func (h *Host) locate(cards []*device.Card) {
 	h.sw, h.numa, h.socket = flat[:h.n], flat[h.n:2*h.n], flat[2*h.n:]
 	for i, c := range cards {
 		h.sw[i], h.numa[i], h.socket[i] = 1<<i, 1<<i, 1<<i
-		for j := range i {
-			o := cards[j]
+		for j, o := range cards[:i] {
 			sameSwitch := c.Switch != "" && c.Switch == o.Switch
 			sameNUMA := same(c.NUMA, o.NUMA) || (c.NUMA == nil || o.NUMA == nil) && sameSwitch
 			if sameSwitch {
-				h.sw[i] = h.sw[j]
+				join(h.sw[:i+1], j)
 			}
 			if sameNUMA {
-				h.numa[i] = h.numa[j]
+				join(h.numa[:i+1], j)
 			}
 			if same(c.Socket, o.Socket) || (c.Socket == nil || o.Socket == nil) && sameNUMA {
-				h.socket[i] = h.socket[j]
+				join(h.socket[:i+1], j)
 			}
+		}
+	}
+}
+
+// join makes the domain of the last card that of card j.
+func join(domain []Set, j int) {
+	was, is := domain[len(domain)-1], domain[j]
+	if was == is {
+		return
+	}
+	for k := range domain {
+		if domain[k] == was {
+			domain[k] = is
 		}
 	}
 }
