@@ -193,13 +193,16 @@ func (j *judgement) key(set []int) []int64 {
 	return []int64{tier, -ring, -sum, domains, policy, lossLinks, lossPath}
 }
 
-func (j *judgement) best() []int {
+func (j *judgement) best() []int { return j.bestWhere(func([]int) bool { return true }) }
+
+// bestWhere tries all sets, in the order of their indices.
+func (j *judgement) bestWhere(ok func([]int) bool) []int {
 	var best []int
 	var bestKey []int64
 	var try func(from int, set []int)
 	try = func(from int, set []int) {
 		if len(set) == j.r.Asks[0].Count {
-			if k := j.key(set); best == nil || slices.Compare(k, bestKey) < 0 {
+			if k := j.key(set); ok(set) && (best == nil || slices.Compare(k, bestKey) < 0) {
 				best, bestKey = slices.Clone(set), k
 			}
 			return

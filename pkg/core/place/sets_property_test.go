@@ -202,3 +202,38 @@ func TestVeryLargeHosts(t *testing.T) {
 		t.Error("subsets are counted wrong")
 	}
 }
+
+// Of two containers the one with whole cards is served first: with the best
+// set that leaves a card for the share of the other.
+func TestTheFirstAskGetsTheBestSetThatServesAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawHost(t, 6)
+		share := L{"gpu-core": int64(rapid.IntRange(1, 90).Draw(t, "core"))}
+		count := int64(rapid.IntRange(1, 3).Draw(t, "count"))
+		both := coretest.Request(cfg, "", L{"gpu": count}, share)
+		j := &judgement{n, coretest.Request(cfg, "", L{"gpu": count}), cfg, n.Inventory.Cards}
+		rest := &judgement{n, coretest.Request(cfg, "", share), cfg, n.Inventory.Cards}
+		want := j.bestWhere(func(set []int) bool {
+			for c := range rest.cards {
+				if rest.serves(c) && !slices.Contains(set, c) {
+					return true
+				}
+			}
+			return false
+		})
+		o, _ := NewView(n, cfg).Fit(both)
+		if (o == nil) != (want == nil) {
+			t.Fatalf("offer %v, trying all sets gives %v", o, want)
+		}
+		if o == nil {
+			return
+		}
+		var got []int
+		for _, g := range o.Containers["c0"] {
+			got = append(got, n.Inventory.Card(g.Card).Index)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("whole cards %v, want %v", got, want)
+		}
+	})
+}
