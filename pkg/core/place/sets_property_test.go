@@ -65,7 +65,7 @@ func drawHost(t *rapid.T, most int) *cluster.Node {
 }
 
 func drawAsk(t *rapid.T, n *cluster.Node) *request.Request {
-	count := rapid.IntRange(1, 4).Draw(t, "count")
+	count := rapid.IntRange(1, 6).Draw(t, "count")
 	l := L{"gpu": int64(count)}
 	replica := ""
 	if rapid.IntRange(0, 2).Draw(t, "share") == 0 {

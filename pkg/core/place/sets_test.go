@@ -52,6 +52,8 @@ func TestCardsOfOnePodAreNearEachOther(t *testing.T) {
 		"810E: the second pair completes the first quad":     {coretest.PPU810Ex8, []int{0, 1}, whole(2), []int{6, 7}},
 		"810E: a single card comes from the broken quad":     {coretest.PPU810Ex8, []int{0, 1, 6}, whole(1), []int{7}},
 		"810E: three cards leave a quad whole":               {coretest.PPU810Ex8, []int{6}, whole(3), []int{0, 1, 7}},
+		"810E: five cards leave the best three":              {coretest.PPU810Ex8, nil, whole(5), []int{0, 2, 3, 4, 5}},
+		"810E: six cards are the lowest that do":             {coretest.PPU810Ex8, nil, whole(6), []int{0, 1, 2, 3, 4, 5}},
 		"810E: all eight":                                    {coretest.PPU810Ex8, nil, whole(8), []int{0, 1, 2, 3, 4, 5, 6, 7}},
 		"810E: shares of two cards":                          {coretest.PPU810Ex8, []int{0}, shares("2"), []int{6, 7}},
 		"810E of 16 cards: eight of one group":               {coretest.PPU810Ex16, nil, whole(8), []int{0, 1, 2, 3, 4, 5, 6, 7}},

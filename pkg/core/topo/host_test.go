@@ -129,8 +129,9 @@ func TestLinksFromOutsideDoNoHarm(t *testing.T) {
 }
 
 func TestUnknownDomainsAreDomainsOfTheirOwn(t *testing.T) {
-	b := coretest.Node("n", cfg).Cards(5, coretest.V100)
+	b := coretest.Node("n", cfg).Cards(8, coretest.V100)
 	b.At(0, "A", 0, 0).At(1, "A", -1, -1).At(2, "", 0, -1).At(3, "", -1, -1).At(4, "", -1, 0)
+	b.At(5, "B", -1, 1).At(6, "C", 1, -1).At(7, "B", 1, 1)
 	h := measure(b.Obj().Inventory)
 	for name, tt := range map[string]struct {
 		x, y                 int
@@ -140,6 +141,7 @@ func TestUnknownDomainsAreDomainsOfTheirOwn(t *testing.T) {
 		"the same node is the same socket": {0, 2, 2, 1, 1},
 		"nothing known":                    {0, 3, 2, 2, 2},
 		"only the socket":                  {0, 4, 2, 2, 1},
+		"a third card knows":               {5, 6, 2, 1, 1},
 	} {
 		d := h.Domains(tt.x).Or(h.Domains(tt.y))
 		if got := d.Count(); got != int64(tt.sock<<16|tt.numa<<8|tt.switches) {
