@@ -13,7 +13,8 @@
 // # Where is the rule for …?
 //
 //	what a request means, and which are legal    core/request
-//	which card may serve it, and which is best   core/place (card.go, search.go)
+//	which card may serve it                      core/place (card.go)
+//	which cards are best together, which NICs    core/place (subset.go), core/topo
 //	where a MIG instance may lie                 core/mig
 //	what a pod holds of its cards                core/cluster (hold.go)
 //	the records on nodes and pods                core/device

@@ -13,6 +13,14 @@
 // line of pkg/core/mig. Never both at once. A request without gpu-core takes
 // no compute, one without gpu-memory no memory.
 //
+// Of all cards that can serve it, a container gets the set that is best as a
+// set: with the nearest NICs where RDMA is asked, then with the best links
+// among its cards, in the fewest domains, by the card policy, and leaving the
+// best groups to others. pick has the order in full; pkg/core/topo measures.
+// The choice is exact for up to 20,000 sets. Of several containers the one
+// that is hardest to serve chooses first, and no choice of it keeps the others
+// from being served.
+//
 // All arithmetic is on whole numbers and all orders are total, so the same
 // node and request always give the same answer.
 package place

@@ -48,6 +48,7 @@ type pick struct {
 	must   topo.Set // cards that every set has
 	pool   []int    // cards to choose from, by index
 	need   int      // how many of pool
+	size   int      // of a whole set
 	free   topo.Set // untouched cards, by which what is left behind is judged
 	policy [topo.MaxCards][2]int64
 	loss   [topo.MaxCards]topo.Worth // to all other untouched cards
@@ -71,7 +72,7 @@ type sums struct {
 // cards that are new to the pod.
 func (s *search) newPick(a *request.Ask, cand []int) *pick {
 	v := s.v
-	p := &pick{host: v.chart(), manner: v.mannerOf(a, cand), need: a.Count}
+	p := &pick{host: v.chart(), manner: v.mannerOf(a, cand), need: a.Count, size: a.Count}
 	for c := range v.cards {
 		if v.cards[c].use.Untouched() && v.takeable(c) && s.elsewhere(c).Untouched() {
 			p.free |= 1 << c
@@ -158,8 +159,28 @@ func (p *pick) walk(at, left int, set topo.Set, s sums) {
 	}
 	for ; at+left <= len(p.pool); at++ {
 		c := p.pool[at]
-		p.walk(at+1, left-1, set|1<<c, p.with(s, set, c))
+		if more := p.with(s, set, c); !p.hopeless(&more, left-1) {
+			p.walk(at+1, left-1, set|1<<c, more)
+		}
 	}
+}
+
+// hopeless tells whether no set with left more cards can be better than the
+// best so far: it touches more domains already, and cannot make up for that by
+// its connections. Behind NVSwitch, where all connections are equal, this
+// leaves few of the sets.
+func (p *pick) hopeless(s *sums, left int) bool {
+	switch {
+	case !p.any || !p.manner.near:
+		return false
+	case p.manner.domains:
+		return s.dom.Count() > p.key[0]
+	case p.key[0] != -p.host.Best():
+		return false
+	}
+	have := p.size - left
+	most := s.worth.Links() + p.host.Best()*int64(p.size*(p.size-1)/2-have*(have-1)/2)
+	return most < -p.key[1] || most == -p.key[1] && s.dom.Count() > p.key[2]
 }
 
 // with adds a card to a set.
