@@ -156,6 +156,9 @@ func (s *search) chooseSets(k, i int, cand []int) bool {
 	var kinds, tried []topo.Set
 	for {
 		set, ok := p.run()
+		if !ok && p.widen() {
+			continue
+		}
 		if !ok {
 			s.short = s.short || p.short
 			return false

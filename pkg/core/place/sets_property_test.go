@@ -209,9 +209,12 @@ func TestTheFirstAskGetsTheBestSetThatServesAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawHost(t, 6)
 		share := L{"gpu-core": int64(rapid.IntRange(1, 90).Draw(t, "core"))}
-		count := int64(rapid.IntRange(1, 3).Draw(t, "count"))
-		both := coretest.Request(cfg, "", L{"gpu": count}, share)
-		j := &judgement{n, coretest.Request(cfg, "", L{"gpu": count}), cfg, n.Inventory.Cards}
+		first := L{"gpu": int64(rapid.IntRange(1, 3).Draw(t, "count"))}
+		if n.Allocatable["aliyun.com/rdma"] > 0 && rapid.Bool().Draw(t, "rdma") {
+			first["rdma"] = 1
+		}
+		both := coretest.Request(cfg, "", first, share)
+		j := &judgement{n, coretest.Request(cfg, "", first), cfg, n.Inventory.Cards}
 		rest := &judgement{n, coretest.Request(cfg, "", share), cfg, n.Inventory.Cards}
 		want := j.bestWhere(func(set []int) bool {
 			for c := range rest.cards {
@@ -234,6 +237,46 @@ func TestTheFirstAskGetsTheBestSetThatServesAll(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("whole cards %v, want %v", got, want)
+		}
+	})
+}
+
+// Shares of several containers, some of which use the cards of others at other
+// times: what the quick search finds possible the careful one must find too.
+func TestSeveralContainersFitIfTheyCan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawHost(t, 4)
+		p := request.Pod{Namespace: "default", Name: "p", UID: "p", Labels: map[string]string{}}
+		if k := rapid.IntRange(1, 3).Draw(t, "replica"); k > 1 {
+			p.Labels[request.ReplicaLabel] = fmt.Sprint(k)
+		}
+		for i := range rapid.IntRange(2, 4).Draw(t, "containers") {
+			l := L{"gpu-core": int64(10 * rapid.IntRange(1, 9).Draw(t, "core"))}
+			if rapid.IntRange(0, 4).Draw(t, "whole") == 0 {
+				l = L{"gpu": int64(rapid.IntRange(1, 2).Draw(t, "gpus"))}
+			}
+			if i == 0 && n.Allocatable["aliyun.com/rdma"] > 0 {
+				l["rdma"] = 1
+			}
+			p.Containers = append(p.Containers, coretest.Container(cfg, fmt.Sprintf("c%d", i), request.App, l))
+		}
+		r, bad := request.Parse(p, cfg)
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		possible := NewView(n, cfg).Check(r) == nil
+		s := newSearch(NewView(n, cfg), r)
+		if out := s.ordered(); out == gaveUp || (out == found) != possible {
+			t.Fatalf("outcome %d, possible %v", out, possible)
+		}
+		o, why := NewView(n, cfg).Fit(r)
+		if (o != nil) != possible || (o == nil) == (why == nil) {
+			t.Fatalf("offer %v, reasons %v, possible %v", o, why, possible)
+		}
+		if o != nil {
+			n.Holds = append(n.Holds, cluster.Hold{UID: "p", Cards: o.Uses})
+			checkNothingTwice(t, n)
+			checkNICs(t, n, r, o)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 const maxSubsets = 20_000
 
 // keyLen is how many properties of a set are compared.
-const keyLen = 6
+const keyLen = 8
 
 // key orders sets of cards; smaller is better, compared from the left. Of
 // equal sets the one with the lowest indices wins.
@@ -40,8 +40,8 @@ func (k *key) less(o *key) bool {
 //     later requests can still form, by links, then by PCI path
 //  7. the lowest indices
 //
-// 1 and 2 are settled by leaving cards out (must and pool); the rest is
-// compared by key.
+// 1 and 2 are settled at first by leaving cards out (must and pool): sets that
+// are worse by them are looked at only if no other will do (widen).
 type pick struct {
 	host   *topo.Host
 	manner manner
@@ -49,6 +49,11 @@ type pick struct {
 	pool   []int    // cards to choose from, by index
 	need   int      // how many of pool
 	size   int      // of a whole set
+	cand   []int    // all cards that can serve the ask
+	whole  bool     // nothing was left out
+	loose  bool     // what was left out is in again
+	fresh  topo.Set // cards that are new to the pod
+	tier   [topo.MaxCards]topo.Tier
 	free   topo.Set // untouched cards, by which what is left behind is judged
 	policy [topo.MaxCards][2]int64
 	loss   [topo.MaxCards]topo.Worth // to all other untouched cards
@@ -66,25 +71,33 @@ type sums struct {
 	loss   topo.Worth
 	policy [2]int64
 	dom    topo.Domains
+	fresh  int64
+	tier   topo.Tier
 }
 
-// newPick prepares the choice of a.Count cards out of cand. fresh has the
-// cards that are new to the pod.
+// newPick prepares the choice of a.Count cards out of cand.
 func (s *search) newPick(a *request.Ask, cand []int) *pick {
 	v := s.v
-	p := &pick{host: v.chart(), manner: v.mannerOf(a, cand), need: a.Count, size: a.Count}
+	p := &pick{host: v.chart(), manner: v.mannerOf(a, cand), cand: cand, size: a.Count}
 	for c := range v.cards {
-		if v.cards[c].use.Untouched() && v.takeable(c) && s.elsewhere(c).Untouched() {
+		if !s.elsewhere(c).Untouched() {
+			continue
+		}
+		p.fresh |= 1 << c
+		if v.cards[c].use.Untouched() && v.takeable(c) {
 			p.free |= 1 << c
 		}
 	}
-	p.narrow(s, cand)
 	for _, c := range cand {
 		p.policy[c] = v.preference(a, c, s.during(a, c))
+		if s.r.RDMA {
+			p.tier[c] = topo.Nearest(v.cards[c].dev, v.fabric())
+		}
 		if p.free&(1<<c) != 0 {
 			p.loss[c] = p.host.Toward(c, p.free&^(1<<c))
 		}
 	}
+	p.narrow()
 	return p
 }
 
@@ -97,39 +110,43 @@ func (v *View) takeable(c int) bool {
 // narrow settles the first two preferences: cards that the pod has anyway come
 // first, and of the others only those stay that are no farther from a NIC than
 // they must be.
-func (p *pick) narrow(s *search, cand []int) {
+func (p *pick) narrow() {
 	var own, fresh []int
-	for _, c := range cand {
-		if s.elsewhere(c).Untouched() {
+	for _, c := range p.cand {
+		if p.fresh&(1<<c) != 0 {
 			fresh = append(fresh, c)
 		} else {
 			own = append(own, c)
 		}
 	}
-	p.pool = fresh
+	p.pool, p.need = fresh, p.size
+	var worst topo.Tier
 	if len(own) >= p.need {
 		p.pool = own
 	} else {
+		p.need -= len(own)
 		for _, c := range own {
 			p.must |= 1 << c
+			worst = max(worst, p.tier[c])
 		}
-		p.need -= len(own)
 	}
-	if !s.r.RDMA || p.need == 0 {
-		return
+	tiers := make([]topo.Tier, len(p.pool))
+	for i, c := range p.pool {
+		tiers[i] = p.tier[c]
 	}
-	tiers := make([]topo.Tier, len(s.v.cards))
-	sorted := make([]topo.Tier, 0, len(p.pool))
-	for _, c := range p.pool {
-		tiers[c] = topo.Nearest(s.v.cards[c].dev, s.v.fabric())
-		sorted = append(sorted, tiers[c])
+	slices.Sort(tiers)
+	worst = max(worst, tiers[p.need-1])
+	p.pool = slices.DeleteFunc(p.pool, func(c int) bool { return p.tier[c] > worst })
+	p.whole = len(p.pool) == len(p.cand)
+}
+
+// widen lets all sets in again. It tells whether there are more than before.
+func (p *pick) widen() bool {
+	if p.whole || p.loose {
+		return false
 	}
-	slices.Sort(sorted)
-	worst := sorted[p.need-1]
-	for m := p.must; m != 0; m &= m - 1 {
-		worst = max(worst, topo.Nearest(s.v.cards[bits.TrailingZeros64(m)].dev, s.v.fabric()))
-	}
-	p.pool = slices.DeleteFunc(p.pool, func(c int) bool { return tiers[c] > worst })
+	p.must, p.pool, p.need, p.loose = 0, p.cand, p.size, true
+	return true
 }
 
 // run finds the best set that skip lets pass.
@@ -168,23 +185,28 @@ func (p *pick) walk(at, left int, set topo.Set, s sums) {
 // hopeless tells whether no set with left more cards can be better than the
 // best so far: it touches more domains already, and cannot make up for that by
 // its connections. Behind NVSwitch, where all connections are equal, this
-// leaves few of the sets.
+// leaves few of the sets. Until the pool is widened all sets are equal by what
+// comes before these.
 func (p *pick) hopeless(s *sums, left int) bool {
 	switch {
-	case !p.any || !p.manner.near:
+	case !p.any || !p.manner.near || p.loose:
 		return false
 	case p.manner.domains:
-		return s.dom.Count() > p.key[0]
-	case p.key[0] != -p.host.Best():
+		return s.dom.Count() > p.key[2]
+	case p.key[2] != -p.host.Best():
 		return false
 	}
 	have := p.size - left
 	most := s.worth.Links() + p.host.Best()*int64(p.size*(p.size-1)/2-have*(have-1)/2)
-	return most < -p.key[1] || most == -p.key[1] && s.dom.Count() > p.key[2]
+	return most < -p.key[3] || most == -p.key[3] && s.dom.Count() > p.key[4]
 }
 
 // with adds a card to a set.
 func (p *pick) with(s sums, set topo.Set, c int) sums {
+	if p.fresh&(1<<c) != 0 {
+		s.fresh++
+	}
+	s.tier = max(s.tier, p.tier[c])
 	s.policy[0] += p.policy[c][0]
 	s.policy[1] += p.policy[c][1]
 	if p.manner.near {
@@ -204,14 +226,13 @@ func (p *pick) with(s sums, set topo.Set, c int) sums {
 // judge compares a whole set with the best so far.
 func (p *pick) judge(set topo.Set, s *sums) {
 	p.leaves++
-	var k key
+	k := key{s.fresh, int64(s.tier), 0, 0, 0, s.policy[0], s.policy[1], int64(s.loss)}
 	if p.manner.near {
-		k = key{-p.host.Ring(set), -s.worth.Links(), s.dom.Count()}
+		k[2], k[3], k[4] = -p.host.Ring(set), -s.worth.Links(), s.dom.Count()
 		if p.manner.domains {
-			k = key{k[2], k[0], k[1]}
+			k[2], k[3], k[4] = k[4], k[2], k[3]
 		}
 	}
-	k[3], k[4], k[5] = s.policy[0], s.policy[1], int64(s.loss)
 	if p.any && !k.less(&p.key) || p.skip != nil && p.skip(set) {
 		return
 	}
