@@ -16,7 +16,7 @@ var schedulerCodes = []Info{
 		"No ready pod of the scheduler exists, so nobody places the pod.",
 		"kubectl -n lj-system get deployments,pods -l app.kubernetes.io/name=lj-scheduler"},
 	{"scheduler-not-active", Blocked, CureAdmin, "the scheduler's lease was last renewed {detail} ago: nobody is at work",
-		"The scheduler's pod is there but its leader election lease is stale: it is stuck or cut off.",
+		"The leader election lease is stale or has no holder: the scheduler has ended, is stuck or cut off.",
 		"kubectl -n lj-system logs -l app.kubernetes.io/name=lj-scheduler, then restart it"},
 	{"scheduling-gate", Blocked, CureUser, "scheduling gate {detail}: no scheduler looks at the pod until it is removed",
 		"The pod carries a scheduling gate of somebody else than the queue; only its owner removes it.",

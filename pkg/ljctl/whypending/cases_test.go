@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -33,9 +34,12 @@ func loadCases(t testing.TB) []pendingCase {
 	return cases
 }
 
-// command runs why-pending in this process.
+// command runs why-pending in this process, or the program that LJCTL names.
 func command(t testing.TB, stdin string, args ...string) (stdout string, exit int) {
 	t.Helper()
+	if program := os.Getenv("LJCTL"); program != "" {
+		return runProgram(t, program, stdin, args)
+	}
 	var out, errOut bytes.Buffer
 	f := cliutil.NewFactory("ljctl", genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut})
 	f.Clock = clocktesting.NewFakeClock(caseNow.Add(time.Hour))
@@ -60,6 +64,23 @@ func command(t testing.TB, stdin string, args ...string) (stdout string, exit in
 		t.Log(errOut.String())
 	}
 	return out.String(), exit
+}
+
+func runProgram(t testing.TB, program, stdin string, args []string) (string, int) {
+	t.Helper()
+	cmd := exec.Command(program, append([]string{"why-pending"}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null", "HOME="+t.TempDir())
+	var out, errOut bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errOut
+	err := cmd.Run()
+	var ee *exec.ExitError
+	if err != nil && !errors.As(err, &ee) {
+		t.Fatal(err)
+	}
+	if errOut.Len() > 0 {
+		t.Log(errOut.String())
+	}
+	return out.String(), cmd.ProcessState.ExitCode()
 }
 
 func TestCases(t *testing.T) {

@@ -81,8 +81,31 @@ func (p *Picture) notFound(t Target) error {
 
 // ExplainDraft answers for a pod that does not exist yet.
 func (p *Picture) ExplainDraft(ctx context.Context, t Target, pod *v1.Pod, pods int) (*explain.Report, error) {
-	q := &inquiry{Picture: p, pod: pod, count: pods, draft: true}
+	q := &inquiry{Picture: p, pod: p.admitted(pod), count: pods, draft: true}
 	return q.answer(ctx, t)
+}
+
+// admitted is the pod as admission would store it: what the RuntimeClass says
+// about nodes is merged in.
+func (p *Picture) admitted(pod *v1.Pod) *v1.Pod {
+	if pod.Spec.RuntimeClassName == nil {
+		return pod
+	}
+	rc := p.runtimeClass(*pod.Spec.RuntimeClassName)
+	if rc == nil || rc.Scheduling == nil {
+		return pod
+	}
+	pod = pod.DeepCopy()
+	for k, v := range rc.Scheduling.NodeSelector {
+		if pod.Spec.NodeSelector == nil {
+			pod.Spec.NodeSelector = map[string]string{}
+		}
+		if _, own := pod.Spec.NodeSelector[k]; !own {
+			pod.Spec.NodeSelector[k] = v
+		}
+	}
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, rc.Scheduling.Tolerations...)
+	return pod
 }
 
 func (p *Picture) explainPod(ctx context.Context, t Target, pod *v1.Pod) (*explain.Report, error) {

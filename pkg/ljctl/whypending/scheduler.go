@@ -69,8 +69,10 @@ func (p *Picture) schedulerHealth() health {
 		if l.Spec.AcquireTime != nil && l.Spec.AcquireTime.After(h.started) {
 			h.started = l.Spec.AcquireTime.Time
 		}
-		if t := l.Spec.RenewTime; t != nil && p.age(t.Time) > leaseIdle {
-			h.idle = p.age(t.Time)
+		// A scheduler that ends in order gives its lease back: no holder.
+		free := l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == ""
+		if t := l.Spec.RenewTime; t != nil && (free || p.age(t.Time) > leaseIdle) {
+			h.idle = max(time.Second, p.age(t.Time))
 		}
 	}
 	return h
@@ -101,9 +103,25 @@ func (q *inquiry) checkService() {
 		q.say(cause("scheduler-not-running", h.down))
 	case h.idle > 0:
 		q.say(cause("scheduler-not-active", since(h.idle)))
-	case !h.seen && q.schedulerKnown() && q.s.Lacks("deployments.apps") == nil && q.heard() == nil:
+	case !h.seen && q.schedulerKnown() && q.s.Lacks("deployments.apps") == nil && q.heard() == nil && !q.placesOthers():
 		q.say(cause("scheduler-not-running", "no deployment, no pod and no lease of it in "+kube.Namespace))
 	}
+}
+
+// placesOthers tells whether the scheduler has placed a pod lately: one that
+// runs without leader election outside the cluster leaves no other trace.
+func (p *Picture) placesOthers() bool {
+	for _, pod := range p.s.Pods {
+		if pod.Spec.SchedulerName != kube.SchedulerName || pod.Spec.NodeName == "" {
+			continue
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == v1.PodScheduled && c.Status == v1.ConditionTrue && p.age(c.LastTransitionTime.Time) < retryEvery {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // heard is the scheduler's last event about the pod, nil if there is none.
