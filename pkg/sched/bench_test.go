@@ -173,6 +173,8 @@ func BenchmarkAgainstStock(b *testing.B) {
 // BenchmarkRefusal: one pod that fits nowhere on 5,000 nodes, until its event.
 func BenchmarkRefusal(b *testing.B) {
 	r := newRig(b, NewState(cfg), fleet(b, 5000, 8)...)
+	r.add(podObj("first", limits{"nvidia": 1})) // reads the inventories
+	r.refused("first", nil)
 	i := 0
 	for b.Loop() {
 		name := fmt.Sprintf("no-%d", i)

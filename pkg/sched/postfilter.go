@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	v1helper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -33,11 +34,35 @@ func (p *Plugin) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod,
 		p.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the best nodes for its cards refuse the pod, trying the others")
 	}
+	code := fwk.Unschedulable
+	if len(pod.Spec.ResourceClaims) == 0 && !p.victims(pod, m) {
+		// Ends the round: the dry run of preemption over 5,000 full nodes is
+		// most of the time of a refusal, and can evict nobody.
+		code = fwk.UnschedulableAndUnresolvable
+	}
 	node, why := p.closest(c, m)
 	if node == "" {
-		return nil, fwk.NewStatus(fwk.Unschedulable)
+		return nil, fwk.NewStatus(code)
 	}
-	return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("closest is node %s, %s", node, full(why)))
+	return nil, fwk.NewStatus(code, fmt.Sprintf("closest is node %s, %s", node, full(why)))
+}
+
+// victims tells whether a pod of lower priority is on any node that preemption
+// would look at.
+func (p *Plugin) victims(pod *v1.Pod, m fwk.NodeToStatusReader) bool {
+	list, err := m.NodesForStatusCode(p.handle.SnapshotSharedLister().NodeInfos(), fwk.Unschedulable)
+	if err != nil {
+		return true
+	}
+	mine := v1helper.PodPriority(pod)
+	for _, ni := range list {
+		for _, pi := range ni.GetPods() {
+			if v1helper.PodPriority(pi.GetPod()) < mine {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // closest finds the node that lacks least among those that the plugin has

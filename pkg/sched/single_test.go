@@ -97,7 +97,7 @@ func TestRefusalsReachTheEventWithCodesAndNumbers(t *testing.T) {
 		want  []string
 	}{
 		"more cards than any node has": {mixed(t), podObj("p", limits{"nvidia": 9}),
-			[]string{"0/3 nodes are available", "gpus-above-node: 9 cards asked", "closest is node", "the node has 4 cards"}},
+			[]string{"0/3 nodes are available", "gpus-above-node: 9 cards asked", "closest is node", "the node has 4"}},
 		"the same cause on several nodes is counted": {
 			[]runtime.Object{nodeObj(t, coretest.Node("n1", cfg).Cards(1, coretest.H20).Obj()), nodeObj(t, coretest.Node("n2", cfg).Cards(2, coretest.H20).Obj())},
 			podObj("p", limits{"gpu-core": 10, "gpu-memory": 200}),

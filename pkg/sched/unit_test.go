@@ -132,6 +132,9 @@ func TestRecordsOfPods(t *testing.T) {
 	}
 	seen := pod.DeepCopy()
 	seen.Annotations = map[string]string{kube.AllocationAnnotation: rec.text}
+	if h, _ := NewState(cfg).holdOf(seen, "n"); h == nil || h.Unplaced != nil || len(h.Cards) != 1 || h.Cards[0].Card != "GPU-1" {
+		t.Errorf("a state that no handler has told anything does not read the annotation: %+v", h)
+	}
 	s.observe(seen)
 	if s.release(pod.UID, "n") {
 		t.Error("released although the API server has the binding")
