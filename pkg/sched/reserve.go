@@ -29,7 +29,7 @@ func (p *Plugin) Reserve(_ context.Context, cs fwk.CycleState, pod *v1.Pod, node
 	if why != nil {
 		return fwk.AsStatus(fmt.Errorf("the cards on node %s are gone: %s", node, refusal(why)))
 	}
-	alloc := &device.Allocation{V: device.AllocationVersion, UID: string(pod.UID), Node: node, Containers: offer.Containers}
+	alloc := &device.Allocation{V: device.AllocationVersion, UID: string(pod.UID), Node: node, Containers: offer.Containers, NICs: offer.NICs}
 	text, err := device.EncodeAllocation(alloc)
 	if err != nil {
 		return fwk.AsStatus(err)
