@@ -77,13 +77,9 @@ func Run(ctx context.Context, o Options) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	eventClient, err := kubernetes.NewForConfig(rest.CopyConfig(cfg)) // its own limits: events never delay bindings
+	broadcaster, err := newBroadcaster(ctx, cfg)
 	if err != nil {
-		return fmt.Errorf("client: %w", err)
-	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: eventClient.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return fmt.Errorf("events: %w", err)
+		return err
 	}
 	defer broadcaster.Shutdown()
 
@@ -154,6 +150,21 @@ func reachable(ctx context.Context, client kubernetes.Interface, host string) er
 		}
 	}
 	return fmt.Errorf("API server %s: %w", host, err)
+}
+
+// newBroadcaster writes events through a client with limits of its own, so
+// that they never delay bindings.
+func newBroadcaster(ctx context.Context, cfg *rest.Config) (events.EventBroadcaster, error) {
+	client, err := kubernetes.NewForConfig(rest.CopyConfig(cfg))
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	b := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	if err := b.StartRecordingToSinkWithContext(ctx); err != nil {
+		b.Shutdown()
+		return nil, fmt.Errorf("events: %w", err)
+	}
+	return b, nil
 }
 
 func newEngine(ctx context.Context, client kubernetes.Interface, cfg *rest.Config, state *sched.State,
