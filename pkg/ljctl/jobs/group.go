@@ -35,6 +35,9 @@ type key struct{ namespace, kind, name string }
 type group struct {
 	owner
 	pods []*v1.Pod
+	// gone: the owner's list was read and it is not in it, so that its pods
+	// are on their way out.
+	gone bool
 }
 
 // builder finds the top owner of each pod.
@@ -42,10 +45,12 @@ type builder struct {
 	c       config.Config
 	parents map[types.UID]metav1.Object // jobs, replica sets: what owns pods and is owned
 	groups  map[key]*group
+	lacks   func(resource string) bool
 }
 
 func newBuilder(s *kube.Snapshot, c config.Config) *builder {
-	b := &builder{c: c, parents: map[types.UID]metav1.Object{}, groups: map[key]*group{}}
+	b := &builder{c: c, parents: map[types.UID]metav1.Object{}, groups: map[key]*group{},
+		lacks: func(r string) bool { return s.Lacks(r) != nil }}
 	for _, o := range s.Jobs {
 		b.parents[o.UID] = o
 	}
@@ -242,4 +247,12 @@ func sorted(pods []*v1.Pod) []*v1.Pod {
 		return cmp.Compare(a.Name, b.Name)
 	})
 	return out
+}
+
+// orphans marks the groups whose owner should have been read and is not there.
+func (b *builder) orphans() {
+	for _, g := range b.groups {
+		k, ok := KindOf(g.apiVersion, g.kind)
+		g.gone = ok && g.meta == nil && !b.lacks(k.list())
+	}
 }

@@ -64,6 +64,14 @@ func (k Kind) GVR() schema.GroupVersionResource { return k.gvk.GroupVersion().Wi
 // Resource is the kind as kubectl's -o name spells it.
 func (k Kind) Resource() string { return Resource(k.gvk.GroupVersion().String(), k.gvk.Kind) }
 
+// list is the name of the snapshot's list of the kind.
+func (k Kind) list() string {
+	if k.gvk.Group == "" {
+		return k.resource
+	}
+	return k.resource + "." + k.gvk.Group
+}
+
 // PodSelector selects the pods of the job of this name, empty where only
 // owners can tell.
 func (k Kind) PodSelector(name string) string {

@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -80,8 +81,32 @@ func cardsCell(r *Row) string {
 }
 
 func reasonCell(r *Row) string {
+	text := r.Reason
 	if r.Status == Pending && r.Message != "" {
-		return render.Short(render.Cell(r.Message), maxReason)
+		text = mainRefusal(r.Message)
 	}
-	return render.Short(render.Cell(r.Reason), maxReason)
+	return render.Short(render.Cell(text), maxReason)
+}
+
+// mainRefusal takes from a scheduler's "0/15 nodes are available: 1 x, 8 y: z."
+// the refusal of most nodes, "8/15 y: z"; other messages stay as they are.
+func mainRefusal(msg string) string {
+	head, rest, ok := strings.Cut(msg, " nodes are available: ")
+	_, total, slash := strings.Cut(head, "/")
+	if !ok || !slash {
+		return msg
+	}
+	rest, _, _ = strings.Cut(rest, ". ")
+	best, most := "", 0
+	for _, part := range strings.Split(strings.TrimSuffix(rest, "."), ", ") {
+		count, why, ok := strings.Cut(part, " ")
+		n, err := strconv.Atoi(count)
+		if ok && err == nil && n > most {
+			best, most = why, n
+		}
+	}
+	if most == 0 {
+		return msg
+	}
+	return fmt.Sprintf("%d/%s %s", most, total, best)
 }

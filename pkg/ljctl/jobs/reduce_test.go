@@ -107,7 +107,10 @@ func TestTheStatusOfAJob(t *testing.T) {
 		"suspended":                 {job(1, func(j *batchv1.Job) { yes := true; j.Spec.Suspend = &yes }), nil, want{Suspended, 0, 1, 0, 2, "suspended", ""}},
 		"being deleted": {job(1, func(j *batchv1.Job) { j.DeletionTimestamp = &t0 }), []*v1.Pod{worker(0, on("a"), phase(v1.PodRunning))},
 			want{Terminating, 1, 1, 2, 2, "", ""}},
-		"its object cannot be read": {nil, []*v1.Pod{worker(0, on("a"), phase(v1.PodRunning))}, want{Running, 1, 1, 2, 2, "", ""}},
+		"its object is gone": {nil, []*v1.Pod{worker(0, on("a"), phase(v1.PodRunning))},
+			want{Terminating, 1, 1, 2, 2, "owner-gone", "job.batch/j is gone, its pods are being deleted"}},
+		"its pods are going": {job(1), []*v1.Pod{worker(0, on("a"), phase(v1.PodRunning), func(p *v1.Pod) { p.DeletionTimestamp = &t0 })},
+			want{Terminating, 1, 1, 2, 2, "", ""}},
 		"a gate": {job(1), []*v1.Pod{worker(0, func(p *v1.Pod) { p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "q/x"}} })},
 			want{Pending, 0, 1, 0, 2, "scheduling-gate", "scheduling gate q/x"}},
 	} {
@@ -143,7 +146,7 @@ func TestPodsWithoutCardsAreNoJobs(t *testing.T) {
 func TestCardsOfUnknownPlaceAreMarked(t *testing.T) {
 	p := worker(0, on("a"), phase(v1.PodRunning))
 	p.Annotations = nil
-	r := Reduce(&kube.Snapshot{Pods: []*v1.Pod{p}}, config.Default())[0]
+	r := Reduce(&kube.Snapshot{Pods: []*v1.Pod{p}, Jobs: []*batchv1.Job{job(1)}}, config.Default())[0]
 	if r.CardsUnknown != 1 || r.CardsGranted != 0 || cardsCell(&r) != "0/2? a" {
 		t.Errorf("%+v", r)
 	}
@@ -156,5 +159,26 @@ func TestEveryStatusIsListed(t *testing.T) {
 	}
 	if len(seen) != 7 || !Complete.Ended() || !Failed.Ended() || Running.Ended() {
 		t.Errorf("%v", seen)
+	}
+}
+
+func TestAnOwnerThatCannotBeReadIsNotGone(t *testing.T) {
+	s := &kube.Snapshot{Pods: []*v1.Pod{worker(0, on("a"), phase(v1.PodRunning))}, Missing: []kube.Missing{{Resource: "jobs.batch", Why: "forbidden"}}}
+	if r := Reduce(s, config.Default())[0]; r.Status != Running {
+		t.Errorf("%s, want Running", r.Status)
+	}
+}
+
+func TestTheRefusalOfMostNodesIsShown(t *testing.T) {
+	for msg, want := range map[string]string{
+		"0/15 nodes are available: 1 no-gpu-on-node: no cards, 4 vendor-mismatch, 8 gpus-above-node: 9 cards asked. closest is node a, preemption: 0/15 nodes are available: 15 x.": "8/15 gpus-above-node: 9 cards asked",
+		"0/3 nodes are available: 3 Insufficient cpu.": "3/3 Insufficient cpu",
+		"core-zero: gpu-core is 0":                     "core-zero: gpu-core is 0",
+		"0/0 nodes are available: .":                   "0/0 nodes are available: .",
+		"":                                             "",
+	} {
+		if got := mainRefusal(msg); got != want {
+			t.Errorf("%q: %q, want %q", msg, got, want)
+		}
 	}
 }

@@ -124,6 +124,7 @@ func Reduce(s *kube.Snapshot, c config.Config) []Row {
 	for _, js := range s.JobSets {
 		b.jobSet(js)
 	}
+	b.orphans()
 	rows := make([]Row, 0, len(b.groups))
 	for _, g := range b.groups {
 		rows = append(rows, g.row(c))

@@ -91,6 +91,12 @@ func (g *group) judge(r *Row, pods []*v1.Pod, live int) {
 	case g.meta != nil && g.meta.GetDeletionTimestamp() != nil:
 		r.Status = Terminating
 		return
+	case live > 0 && (g.gone || allTerminating(pods)):
+		r.Status = Terminating
+		if g.gone {
+			r.Reason, r.Message = "owner-gone", r.Ref()+" is gone, its pods are being deleted"
+		}
+		return
 	case g.ended == Complete:
 		r.Status, r.CardsAsked = Complete, 0
 		return
@@ -113,6 +119,16 @@ func (g *group) judge(r *Row, pods []*v1.Pod, live int) {
 		return
 	}
 	g.waiting(r, pods, live)
+}
+
+// allTerminating tells whether every pod that has not ended is being deleted.
+func allTerminating(pods []*v1.Pod) bool {
+	for _, p := range pods {
+		if !kube.Finished(p) && p.DeletionTimestamp == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // podEnded is for pods that nobody replaces.

@@ -78,6 +78,10 @@ func (o *options) pod(ctx context.Context, client kubernetes.Interface, p *v1.Po
 		if err == nil {
 			return errors.Join(out.copy(stream, prefix), stream.Close())
 		}
+		if strings.Contains(err.Error(), "/containerLogs/") {
+			return cliutil.WithHint(fmt.Errorf("logs of pod %s: the kubelet of node %s does not answer the API server: %w", p.Name, p.Spec.NodeName, err),
+				"is the node up? Nodes that are only simulated have no logs")
+		}
 		if !notYet(err) {
 			return fmt.Errorf("logs of pod %s: %w", p.Name, err)
 		}
