@@ -60,25 +60,38 @@ func Finished(p *v1.Pod) bool {
 // HoldOf is what a pod takes of the cards of its node: nil if nothing, because
 // it is not bound, has ended, or asks for no card. Terminating pods hold until
 // they are gone.
+//
+// A record that is the pod's own counts whatever the request says today: the
+// label replica can be edited and the cluster's settings can change while the
+// pod runs on the cards that it was given.
 func HoldOf(p *v1.Pod, c config.Config) *cluster.Hold {
 	if p.Spec.NodeName == "" || Finished(p) {
 		return nil
 	}
 	r, bad := RequestOf(p, c)
-	if len(bad) > 0 || r.Empty() {
-		// A request that breaks the rules never gets a card: the scheduler
-		// does not place it and the runtime does not serve it.
+	asks := len(bad) == 0 && !r.Empty()
+	_, recorded := p.Annotations[AllocationAnnotation]
+	if !asks && !recorded {
+		// A request that breaks the rules gets no card: the scheduler does not
+		// place it and the runtime does not serve it.
 		return nil
 	}
 	h := &cluster.Hold{UID: string(p.UID), Pod: p.Namespace + "/" + p.Name}
 	a, why := AllocationOf(p)
 	if a != nil {
-		uses, err := cluster.HoldOf(r, a)
-		if err == nil {
-			h.Cards = uses
+		if asks {
+			if uses, err := cluster.HoldOf(r, a); err == nil {
+				h.Cards = uses
+				return h
+			}
+		}
+		if h.Cards = cluster.Granted(a); len(h.Cards) > 0 {
 			return h
 		}
-		why = err.Error()
+		why = "the allocation names no card"
+	}
+	if !asks {
+		return nil
 	}
 	h.Unplaced, h.Why = r, why
 	return h

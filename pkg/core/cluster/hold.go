@@ -23,10 +23,23 @@ func UseOf(g device.Grant) CardUse {
 	return u
 }
 
+// Granted is what an allocation takes by itself, as if all containers ran at
+// once: what counts where the request cannot say in which phases they run,
+// because a label or the cluster's settings have changed since. It is never
+// less than HoldOf.
+func Granted(a *device.Allocation) []CardUse {
+	sum := map[string]CardUse{}
+	for _, gs := range a.Containers {
+		for _, g := range gs {
+			sum[g.Card] = sum[g.Card].Plus(UseOf(g)).named(g.Card)
+		}
+	}
+	return byCard(sum)
+}
+
 // HoldOf is what a pod with this request and allocation takes: for each card
 // the peak over the phases of the pod's life, sorted by card. It refuses an
-// allocation that does not answer the request, container by container, since
-// the cards of such a pod are not known.
+// allocation that does not answer the request, container by container.
 func HoldOf(r *request.Request, a *device.Allocation) ([]CardUse, error) {
 	if len(a.Containers) != len(r.Asks) {
 		return nil, fmt.Errorf("allocation: %d containers have cards, the pod asks for %d", len(a.Containers), len(r.Asks))
@@ -52,12 +65,16 @@ func HoldOf(r *request.Request, a *device.Allocation) ([]CardUse, error) {
 			peak[id] = peak[id].Peak(u).named(id)
 		}
 	}
-	out := make([]CardUse, 0, len(peak))
-	for _, u := range peak {
+	return byCard(peak), nil
+}
+
+func byCard(uses map[string]CardUse) []CardUse {
+	out := make([]CardUse, 0, len(uses))
+	for _, u := range uses {
 		out = append(out, u)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Card < out[j].Card })
-	return out, nil
+	return out
 }
 
 func (u CardUse) named(card string) CardUse { u.Card = card; return u }
