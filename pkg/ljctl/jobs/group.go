@@ -23,6 +23,7 @@ type owner struct {
 	namespace, apiVersion, kind, name string
 	meta                              metav1.Object // nil if the object was not read
 	wanted                            int           // pods at a time, 0 if unknown
+	total                             int           // pods that must end well, 0 if none must
 	suspended                         bool
 	ended                             Status // Complete or Failed
 	reason, message                   string // why it failed
@@ -172,6 +173,9 @@ func (b *builder) job(j *batchv1.Job) {
 		return
 	}
 	g.suspended = j.Spec.Suspend != nil && *j.Spec.Suspend
+	if c := j.Spec.Completions; c != nil {
+		g.total = int(*c)
+	}
 	for _, c := range j.Status.Conditions {
 		if c.Status == v1.ConditionTrue {
 			switch c.Type {
@@ -206,7 +210,7 @@ func (b *builder) jobSet(u *unstructured.Unstructured) {
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &f) != nil {
 		return // its pods still make a row
 	}
-	wanted := 0
+	wanted, total := 0, 0
 	var sample *v1.Pod
 	for i := range f.Spec.ReplicatedJobs {
 		r := &f.Spec.ReplicatedJobs[i]
@@ -215,6 +219,9 @@ func (b *builder) jobSet(u *unstructured.Unstructured) {
 			continue
 		}
 		wanted += replicas(r.Replicas) * replicas(r.Template.Spec.Parallelism)
+		if c := r.Template.Spec.Completions; c != nil {
+			total += replicas(r.Replicas) * int(*c)
+		}
 		if sample == nil {
 			sample = p
 		}
@@ -223,7 +230,7 @@ func (b *builder) jobSet(u *unstructured.Unstructured) {
 		return
 	}
 	g := b.known(u.GetAPIVersion(), u.GetKind(), u, wanted, sample)
-	g.suspended = f.Spec.Suspend
+	g.suspended, g.total = f.Spec.Suspend, total
 	for _, c := range f.Status.Conditions {
 		if c.Status != metav1.ConditionTrue {
 			continue

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 
 	"lj.aliyun.com/kit/pkg/cliutil"
 	"lj.aliyun.com/kit/pkg/core/config"
+	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/kube"
 )
 
@@ -88,6 +90,14 @@ func (o *options) run(ctx context.Context) error {
 	}
 	if l.Items, err = pick(rows, o.names, ns); err != nil {
 		return err
+	}
+	if len(l.Items) == 0 && len(l.NotRead) > 0 {
+		// Nobody may say that there are none.
+		if err := printRows(o.f.Streams.Out, l, o, o.f.Clock.Now()); err != nil {
+			return err
+		}
+		return cliutil.WithHint(&cliutil.ExitError{Code: reason.ExitUnknown, Err: errors.New("UNKNOWN: there may be jobs in what could not be read")},
+			"ask an administrator for the permissions named above")
 	}
 	if len(l.Items) == 0 {
 		where := "in namespace " + ns

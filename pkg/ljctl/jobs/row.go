@@ -43,9 +43,10 @@ type Row struct {
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
 	Status     Status `json:"status"`
-	// PodsRunning of PodsWanted pods run.
-	PodsRunning int `json:"podsRunning"`
-	PodsWanted  int `json:"podsWanted"`
+	// PodsRunning of PodsWanted pods run; PodsSucceeded have ended well.
+	PodsRunning   int `json:"podsRunning"`
+	PodsWanted    int `json:"podsWanted"`
+	PodsSucceeded int `json:"podsSucceeded,omitempty"`
 	// CardsGranted is how many different cards its pods hold, CardsAsked how
 	// many the pods that have not ended ask for. CardsUnknown pods hold cards
 	// that nobody knows.

@@ -33,6 +33,9 @@ func (g *group) row(c config.Config) Row {
 	cards, nodes := map[string]bool{}, map[string]bool{}
 	for _, p := range pods {
 		r.labels = append(r.labels, p.Labels)
+		if p.Status.Phase == v1.PodSucceeded {
+			r.PodsSucceeded++
+		}
 		if kube.Finished(p) {
 			continue
 		}
@@ -52,7 +55,7 @@ func (g *group) row(c config.Config) Row {
 	}
 	if !g.ended.Ended() && sample != nil {
 		// Pods that are still to be made ask for cards, too.
-		if missing := r.PodsWanted - live; missing > 0 {
+		if missing := g.missing(&r, live); missing > 0 {
 			if q, bad := kube.RequestOf(sample, c); len(bad) == 0 {
 				r.CardsAsked += missing * q.Cards()
 			}
@@ -60,6 +63,16 @@ func (g *group) row(c config.Config) Row {
 	}
 	g.judge(&r, pods, live)
 	return r
+}
+
+// missing is how many pods are still to be made: those that ended well are
+// not made again.
+func (g *group) missing(r *Row, live int) int {
+	wanted := r.PodsWanted
+	if g.total > 0 {
+		wanted = min(wanted, g.total-r.PodsSucceeded)
+	}
+	return max(0, wanted-live)
 }
 
 // count adds one pod that has not ended.
@@ -150,9 +163,11 @@ func (g *group) podEnded(r *Row, p *v1.Pod) bool {
 func (g *group) waiting(r *Row, pods []*v1.Pod, live int) {
 	r.Status = Running
 	switch {
-	case live < r.PodsWanted:
+	case g.missing(r, live) > 0:
 		r.Status, r.Reason = Pending, "pods-not-made"
-		r.Message = fmt.Sprintf("%d of %d pods have been made", live, r.PodsWanted)
+		r.Message = fmt.Sprintf("%d of %d pods have been made", live, live+g.missing(r, live))
+	case live == 0 && r.PodsSucceeded > 0:
+		r.Reason, r.Message = "finishing", "all pods have ended well"
 	case live == 0:
 		r.Reason, r.Message = "no-pods", "it is scaled to 0 pods"
 	}

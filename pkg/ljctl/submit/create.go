@@ -129,7 +129,7 @@ func refusal(source string, u *unstructured.Unstructured, err error) error {
 				"the JobSet controller's hook does not answer: "+msg,
 				"look at its pods: kubectl get pods -A -l control-plane=controller-manager")
 		}
-		return verdictError(reason.Env, reason.Reason{Code: "webhook-down", Detail: []string{msg}}, "an admission hook does not answer: "+msg,
+		return cliutil.WithHint(fmt.Errorf("ENV: an admission hook does not answer: %s; nothing was created", msg),
 			"the hook's name is in the message; ask its owner")
 	case apierrors.IsAlreadyExists(err):
 		return taken(u)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +16,7 @@ import (
 	"lj.aliyun.com/kit/pkg/cliutil"
 	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/kube"
+	"lj.aliyun.com/kit/pkg/ljctl/jobs"
 )
 
 // verdictError is an answer with a verdict, as an error: nothing was created.
@@ -136,14 +138,19 @@ func (o *options) nameFree(ctx context.Context, typed kubernetes.Interface, dyn 
 	for {
 		old, err := target.Get(ctx, u.GetName(), metav1.GetOptions{})
 		switch {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		case apierrors.IsForbidden(err):
 			return nil // the creation itself will tell
+		case apierrors.IsNotFound(err):
+			old = nil // but its pods may still be there
 		case err != nil:
 			return fmt.Errorf("%s: %w", ref(u), err)
 		case old.GetDeletionTimestamp() == nil:
 			return taken(u)
 		}
-		still := terminatingError(ctx, typed, old, o.f.Clock.Now())
+		still := terminatingError(u, old, leftovers(ctx, typed, u), o.f.Clock.Now())
+		if still == nil {
+			return nil
+		}
 		if o.wait == "" {
 			return still
 		}
@@ -165,19 +172,47 @@ func taken(u *unstructured.Unstructured) error {
 		"take another name or --generate-name, or delete it first: ljctl delete %s -n %s", ref(u), u.GetNamespace())
 }
 
-// terminatingError says how much of the old object is still there.
-func terminatingError(ctx context.Context, typed kubernetes.Interface, old *unstructured.Unstructured, now time.Time) error {
-	since := duration.HumanDuration(max(0, now.Sub(old.GetDeletionTimestamp().Time)))
-	pods := ""
-	sel := "batch.kubernetes.io/job-name=" + old.GetName()
-	if old.GetKind() == kube.JobSetKind.Kind {
-		sel = "jobset.sigs.k8s.io/jobset-name=" + old.GetName()
+// leftovers are the pods of an earlier job of this name: a JobSet's or Job's
+// pods outlive it, and the new one cannot make its own before they are gone.
+func leftovers(ctx context.Context, typed kubernetes.Interface, u *unstructured.Unstructured) []v1.Pod {
+	k, ok := jobs.KindOf(u.GetAPIVersion(), u.GetKind())
+	if !ok || k.PodSelector(u.GetName()) == "" {
+		return nil
 	}
-	if l, err := typed.CoreV1().Pods(old.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: sel}); err == nil && len(l.Items) > 0 && old.GetKind() != "Pod" {
-		pods = fmt.Sprintf("%d pods, ", len(l.Items))
+	l, err := typed.CoreV1().Pods(u.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: k.PodSelector(u.GetName())})
+	if err != nil {
+		return nil // not allowed to look: then nothing is known about them
 	}
-	text := fmt.Sprintf("the old %s is still being deleted (%sfor %s)", ref(old), pods, since)
-	return verdictError(reason.Wait, reason.Reason{Code: "name-still-terminating", Device: ref(old),
-		Detail: []string{pods + "for " + since}}, text,
-		"try again with --wait, or take another name")
+	var out []v1.Pod
+	for _, p := range l.Items {
+		if metav1.GetControllerOf(&p) != nil { // else somebody orphaned it on purpose
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// terminatingError says how much of the old job is still there, nil if none.
+func terminatingError(u, old *unstructured.Unstructured, pods []v1.Pod, now time.Time) error {
+	if old == nil && len(pods) == 0 {
+		return nil
+	}
+	var since time.Time
+	note := func(t *metav1.Time) {
+		if t != nil && (since.IsZero() || t.Time.Before(since)) {
+			since = t.Time
+		}
+	}
+	if old != nil {
+		note(old.GetDeletionTimestamp())
+	}
+	for i := range pods {
+		note(pods[i].DeletionTimestamp)
+	}
+	detail := fmt.Sprintf("%d pods left", len(pods))
+	if !since.IsZero() {
+		detail += ", for " + duration.HumanDuration(max(0, now.Sub(since)))
+	}
+	return verdictError(reason.Wait, reason.Reason{Code: "name-still-terminating", Device: ref(u), Detail: []string{detail}},
+		fmt.Sprintf("the old %s is still being deleted (%s)", ref(u), detail), "try again with --wait, or take another name")
 }
