@@ -216,7 +216,7 @@ func notStarted(p *v1.Pod) (string, string) {
 	for _, list := range [][]v1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, c := range list {
 			if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" {
-				return w.Reason, strings.TrimSpace(w.Reason + ": " + w.Message)
+				return w.Reason, strings.TrimSuffix(w.Reason+": "+strings.TrimSpace(w.Message), ": ")
 			}
 		}
 	}
