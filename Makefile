@@ -36,10 +36,10 @@ $(BIN)/%: FORCE
 demo: build ## build, start a cluster on this machine and run the main job on it
 	$(BIN)/ljsandbox demo
 
-# The cases from the field are run through the built program too.
+# Some tests run the built programs.
 .PHONY: test
-test: $(BIN)/ljctl ## all tests
-	LJCTL=$(CURDIR)/$(BIN)/ljctl $(GO) test -ldflags '$(LDFLAGS)' -timeout 30m ./...
+test: $(BIN)/ljctl $(BIN)/ljnode ## all tests
+	LJCTL=$(CURDIR)/$(BIN)/ljctl LJNODE=$(CURDIR)/$(BIN)/ljnode $(GO) test -ldflags '$(LDFLAGS)' -timeout 30m ./...
 
 .PHONY: soak
 soak: ## the property tests with many more seeds, and each fuzz target for a minute

@@ -34,6 +34,9 @@ func TestImportsPointInwards(t *testing.T) {
 
 var programs = []string{"pkg/ljctl", "pkg/ljnode", "pkg/tui", "pkg/render", "pkg/cliutil", "pkg/sandbox"}
 
+// forTests are imported by tests only.
+var forTests = []string{"pkg/core/coretest", "pkg/sched/schedtest"}
+
 // impure are packages of the standard library whose answers depend on
 // something other than the arguments.
 var impure = []string{"context", "os", "net", "time", "math/rand", "log", "log/slog", "syscall", "io/ioutil", "runtime", "crypto/rand"}
@@ -42,8 +45,8 @@ func forbidden(path, imp string) string {
 	own := strings.HasPrefix(imp, module)
 	inner := strings.TrimPrefix(imp, module)
 	switch {
-	case own && under(inner, "pkg/core/coretest") && !under(path, "pkg/core/coretest"):
-		return "coretest is for tests"
+	case own && slices.Contains(forTests, inner) && !slices.Contains(forTests, path):
+		return "that package is for tests"
 	case own && under(inner, "cmd"):
 		return "nobody imports a program"
 	case strings.HasPrefix(imp, "github.com/NVIDIA/go-nvml") && path != "pkg/nvml":

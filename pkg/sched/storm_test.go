@@ -15,6 +15,7 @@ import (
 	"lj.aliyun.com/kit/pkg/core/coretest"
 	"lj.aliyun.com/kit/pkg/core/place"
 	"lj.aliyun.com/kit/pkg/kube"
+	"lj.aliyun.com/kit/pkg/sched/schedtest"
 )
 
 // randomNode is a node of any kind; pick(n) is a number below n.
@@ -104,7 +105,7 @@ func storm(t testing.TB, check func(...any), nodes, pods int, quiet time.Duratio
 			bound++
 		}
 	}
-	if wrong := verify(all, list, cfg); len(wrong) > 0 {
+	if wrong := schedtest.Verify(all, list, cfg); len(wrong) > 0 {
 		check(wrong)
 	}
 	if quiet > time.Second { // long enough for every back-off

@@ -10,19 +10,17 @@ import (
 )
 
 // statusOf is a node's refusal for the engine. Unschedulable, which makes the
-// node a candidate for preemption, only if all of it passes when pods end:
-// evicting somebody from a node that lacks the model helps nobody.
+// node a candidate for preemption, if the first and so deciding reason passes
+// when pods end: evicting somebody from a node that lacks the model helps
+// nobody. Reasons of the other kind are no news next to it.
 func statusOf(why []reason.Reason) *fwk.Status {
-	code := fwk.Unschedulable
-	texts := make([]string, 0, len(why))
-	for _, r := range why {
-		if !passes(r) {
-			code = fwk.UnschedulableAndUnresolvable
-		}
+	code := fwk.UnschedulableAndUnresolvable
+	if passes(why[0]) {
+		code = fwk.Unschedulable
 	}
+	var texts []string
 	for _, r := range why {
-		// What passes by itself is no news next to what does not.
-		if code == fwk.Unschedulable || !passes(r) {
+		if passes(r) == passes(why[0]) {
 			texts = append(texts, countable(r))
 		}
 	}

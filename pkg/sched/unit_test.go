@@ -39,6 +39,7 @@ func TestProfileHasWhatTheSuiteBuildsOn(t *testing.T) {
 
 func TestOnlyWhatPassesByItselfLetsPreemptionTry(t *testing.T) {
 	busy, never := reason.Reason{Code: "gpus-busy", Want: 2, Unit: "cards"}, reason.Reason{Code: "gpus-in-mig-mode", Want: 2, Unit: "cards"}
+	cut := reason.Reason{Code: "gpu-in-mig-mode", Want: 2, Unit: "cards"}
 	for name, c := range map[string]struct {
 		why  []reason.Reason
 		code fwk.Code
@@ -47,6 +48,7 @@ func TestOnlyWhatPassesByItselfLetsPreemptionTry(t *testing.T) {
 		"busy":                    {[]reason.Reason{busy}, fwk.Unschedulable, "gpus-busy: 2 cards asked"},
 		"lacking":                 {[]reason.Reason{never}, fwk.UnschedulableAndUnresolvable, "gpus-in-mig-mode: 2 cards asked"},
 		"busy and lacking":        {[]reason.Reason{never, busy}, fwk.UnschedulableAndUnresolvable, "gpus-in-mig-mode: 2 cards asked"},
+		"busy, and others cut":    {[]reason.Reason{busy, cut}, fwk.Unschedulable, "gpus-busy: 2 cards asked"},
 		"a code of a later build": {[]reason.Reason{{Code: "not-in-the-list"}}, fwk.UnschedulableAndUnresolvable, "not-in-the-list"},
 		"one is singular":         {[]reason.Reason{{Code: "gpus-busy", Want: 1, Unit: "cards"}}, fwk.Unschedulable, "gpus-busy: 1 card asked"},
 	} {

@@ -96,18 +96,23 @@ func (n *Node) fails(id CheckID) bool {
 }
 
 // distance compares nodes by how near they are to taking the pod: without
-// cards last, then by what lasts, by what is unmet at all, by how much of it
-// is short.
+// cards last, then by what lasts, by whether the cards are of the wrong kind
+// altogether, by what is unmet at all, by how much of it is short.
 type distance struct {
-	none, lasting, unmet int
-	short                int64
+	none, lasting, alien, unmet int
+	short                       int64
 }
+
+// alien are the codes of cards that the pod cannot use however large and free
+// they are: another amount would not help there.
+var alien = []reason.Code{"amd-no-share", "vendor-mismatch", "mig-model-not-supported"}
 
 func (n *Node) distance() distance {
 	d := distance{none: flag(n.HasNoCards())}
 	for _, c := range n.Told() {
 		d.unmet++
 		d.lasting += flag(!c.Passes())
+		d.alien = max(d.alien, flag(slices.Contains(alien, c.Reason.Code)))
 		if r := c.Reason; r.Want > r.Free && r.Want > 0 {
 			d.short += (r.Want - r.Free) * 1000 / r.Want
 		}
@@ -127,7 +132,7 @@ func Nearest(nodes []Node) []Node {
 		rank[i] = ranked{nodes[i].distance(), i}
 	}
 	slices.SortFunc(rank, func(a, b ranked) int {
-		return cmp.Or(a.d.none-b.d.none, a.d.lasting-b.d.lasting, a.d.unmet-b.d.unmet, cmp.Compare(a.d.short, b.d.short),
+		return cmp.Or(a.d.none-b.d.none, a.d.lasting-b.d.lasting, a.d.alien-b.d.alien, a.d.unmet-b.d.unmet, cmp.Compare(a.d.short, b.d.short),
 			cmp.Compare(nodes[a.i].Name, nodes[b.i].Name))
 	})
 	out := make([]Node, len(nodes))

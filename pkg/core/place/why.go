@@ -105,7 +105,7 @@ func (v *View) sumLasting(a *request.Ask, t tally, total int64) []reason.Reason 
 	if large < want {
 		if a.MemMiB > largest {
 			u := v.Node.Inventory.Unit
-			return []reason.Reason{{Code: "memory-above-largest-gpu", Want: a.MemMiB / u.MiB(), Total: largest / u.MiB(), Unit: string(u)}}
+			return []reason.Reason{{Code: "memory-above-largest-gpu", Want: a.MemMiB / u.MiB(), Free: largest / u.MiB(), Total: largest / u.MiB(), Unit: string(u)}}
 		}
 		return []reason.Reason{v.tooMany(a, large)}
 	}
@@ -158,7 +158,7 @@ func (v *View) tooMany(a *request.Ask, total int64) reason.Reason {
 	if a.Mode != request.Whole {
 		code = "replica-above-gpus-per-node"
 	}
-	return reason.Reason{Code: code, Want: int64(a.Count), Total: total, Unit: "cards"}
+	return reason.Reason{Code: code, Want: int64(a.Count), Free: total, Total: total, Unit: "cards"}
 }
 
 func (v *View) sickReason(want, total int64, sick []int) reason.Reason {

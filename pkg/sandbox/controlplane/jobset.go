@@ -125,11 +125,11 @@ func setupJobSets(ctx context.Context, mgr ctrl.Manager) error {
 	if err := jobsetcontrollers.SetupPodIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	//nolint:staticcheck // the JobSet controller takes the old event recorder
+	//lint:ignore SA1019 the JobSet controller takes the old event recorder
 	if err := jobsetcontrollers.NewJobSetReconciler(mgr.GetClient(), mgr.GetScheme(), mgr.GetEventRecorderFor("jobset")).SetupWithManager(mgr); err != nil {
 		return err
 	}
-	//nolint:staticcheck // as above
+	//lint:ignore SA1019 as above
 	return jobsetcontrollers.NewPodReconciler(mgr.GetClient(), mgr.GetScheme(), mgr.GetEventRecorderFor("pod")).SetupWithManager(mgr)
 }
 

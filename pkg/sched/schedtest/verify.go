@@ -1,4 +1,6 @@
-package sched
+// Package schedtest judges what a scheduler has done, from the objects of the
+// cluster alone. It is imported by tests only.
+package schedtest
 
 import (
 	"fmt"
@@ -11,10 +13,10 @@ import (
 	"lj.aliyun.com/kit/pkg/kube"
 )
 
-// verify judges a cluster from its objects alone, with rules written out anew:
+// Verify judges a cluster from its objects alone, with rules written out anew:
 // nothing is given twice, nothing that is not there, and every pod has what
 // it asked. It returns what is wrong.
-func verify(nodes []*v1.Node, pods []*v1.Pod, c config.Config) []string {
+func Verify(nodes []*v1.Node, pods []*v1.Pod, c config.Config) []string {
 	var wrong []string
 	sum := map[string]map[string]*cardSum{}
 	for _, n := range nodes {
