@@ -64,6 +64,12 @@ var ownerCodes = []Info{
 		"The API server or an admission hook refuses the pods of this controller.", "correct what the message names"},
 	{"jobset-not-installed", Env, CureAdmin, "the cluster has no JobSet API",
 		"The JobSet resource is not served, so nothing makes its jobs.", "install JobSet in the cluster"},
+	{"jobset-webhook-down", Env, CureAdmin, "the JobSet controller's hook does not answer: {detail}",
+		"The API server cannot reach the admission hook of the JobSet controller, so it refuses every JobSet.",
+		"administrator: look at the JobSet controller's pods"},
+	{"name-still-terminating", Wait, CureSelf, "the old {device} is still being deleted ({detail})",
+		"An object of that name, or pods of it, are on their way out; creating now would fail, and applying would patch the dying object.",
+		"try again with --wait, or take another name"},
 	{"no-pods-yet", Wait, CureSelf, "its controller has not made pods yet ({detail})",
 		"The object is new; its controller makes the pods.", "ask again in a few seconds"},
 	{"no-pods", Unknown, CureAdmin, "it has no pods, and nothing says why",
@@ -144,7 +150,7 @@ var agentCodes = []Info{
 	{"agent-starting", Wait, CureSelf, "the agent {device} has been running for {detail}",
 		"The agent has just started and publishes the node's cards in a moment.", "ask again in a minute"},
 	{"gpu-count-mismatch", Blocked, CureAdmin, "{device}: the node reports {want}, its agent sees {free}",
-		"kubelet's number is older than what the driver shows now: a card is gone from the host.", "run ljnode topo on the node; restart the agent"},
+		"kubelet's number is older than what the driver shows now: a card is gone from the host.", "compare nvidia-smi -L on the node; restart the agent"},
 }
 
 // placedCodes are about pods that have a node already.
@@ -158,7 +164,7 @@ var placedCodes = []Info{
 	{"image-pull", Blocked, CureUser, "image {device} cannot be pulled: {detail}",
 		"The node cannot get the image.", "check the name of the image and the pull secret"},
 	{"runtime-handler-missing", Blocked, CureAdmin, "node {device} has no runtime handler lj-runtime: {detail}",
-		"The container runtime of the node does not know the handler of the RuntimeClass.", "administrator, on the node: ljnode install"},
+		"The container runtime of the node does not know the handler of the RuntimeClass.", "administrator: add the runtime handler lj-runtime to the container runtime of the node"},
 	{"runtime-refused", Blocked, CureAdmin, "the runtime on {device} refuses the container: {detail}",
 		"lj-runtime starts no container whose cards it cannot give out as recorded.", "look at the agent of the node; the sentence names the cause"},
 	{"container-config", Blocked, CureUser, "container {device} cannot be created: {detail}",

@@ -126,15 +126,14 @@ func refusal(source string, u *unstructured.Unstructured, err error) error {
 	case strings.Contains(msg, "failed calling webhook"):
 		if u.GetKind() == kube.JobSetKind.Kind || strings.Contains(msg, "jobset") {
 			return verdictError(reason.Env, reason.Reason{Code: "jobset-webhook-down", Detail: []string{msg}},
-				"the JobSet controller's hook does not answer: "+msg,
-				"look at its pods: kubectl get pods -A -l control-plane=controller-manager")
+				"", "")
 		}
 		return cliutil.WithHint(fmt.Errorf("ENV: an admission hook does not answer: %s; nothing was created", msg),
 			"the hook's name is in the message; ask its owner")
 	case apierrors.IsAlreadyExists(err):
 		return taken(u)
 	case apierrors.IsInvalid(err):
-		return verdictError(reason.Invalid, reason.Reason{Code: "server-refuses", Detail: []string{causes(status.Status())}}, msg, "")
+		return verdictError(reason.Invalid, reason.Reason{Code: "server-refuses", Detail: []string{causes(status.Status())}}, "", "")
 	case apierrors.IsForbidden(err) && strings.Contains(msg, "exceeded quota"):
 		return &cliutil.ExitError{Code: reason.ExitNo, Err: cliutil.WithHint(fmt.Errorf("BLOCKED quota-exceeded: %s; nothing was created", msg),
 			"end a pod of the namespace, or ask for a larger quota: kubectl describe quota -n %s", u.GetNamespace())}
@@ -142,7 +141,7 @@ func refusal(source string, u *unstructured.Unstructured, err error) error {
 		return cliutil.WithHint(fmt.Errorf("%s: there is no namespace %s; nothing was created", what, u.GetNamespace()),
 			"kubectl create namespace %s, or name another with -n", u.GetNamespace())
 	case apierrors.IsNotFound(err) && u.GetKind() == kube.JobSetKind.Kind:
-		return verdictError(reason.Env, reason.Reason{Code: "jobset-not-installed"}, "the cluster has no JobSet API", "")
+		return verdictError(reason.Env, reason.Reason{Code: "jobset-not-installed"}, "", "")
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -20,13 +20,14 @@ import (
 )
 
 // verdictError is an answer with a verdict, as an error: nothing was created.
-func verdictError(v reason.Verdict, r reason.Reason, fallback, hint string) error {
-	text := fallback
-	if i, ok := reason.Lookup(r.Code); ok && i.Text != "" {
+// text and hint replace the code's own words where the cluster is meant and
+// not the manifest.
+func verdictError(v reason.Verdict, r reason.Reason, text, hint string) error {
+	if text == "" {
 		text = r.Sentence()
-		if hint == "" {
-			hint = r.Fix()
-		}
+	}
+	if hint == "" {
+		hint = r.Fix()
 	}
 	err := &cliutil.ExitError{Code: v.ExitCode(), Err: fmt.Errorf("%s %s: %s; nothing was created", v, r.Code, text)}
 	if hint == "" {
@@ -68,7 +69,7 @@ func (o *options) preflight(ctx context.Context, typed kubernetes.Interface, dyn
 func jobSetServed(typed kubernetes.Interface, gv string) error {
 	_, err := typed.Discovery().ServerResourcesForGroupVersion(gv)
 	if apierrors.IsNotFound(err) {
-		return verdictError(reason.Env, reason.Reason{Code: "jobset-not-installed"}, "the cluster has no JobSet API", "")
+		return verdictError(reason.Env, reason.Reason{Code: "jobset-not-installed"}, "", "")
 	}
 	if err != nil {
 		return fmt.Errorf("discovery of %s: %w", gv, err)
@@ -110,7 +111,7 @@ func (o *options) runtimeClassThere(ctx context.Context, typed kubernetes.Interf
 		return fmt.Errorf("runtime class %s: %w", name, err)
 	}
 	// People take the handler's name for the class's.
-	hint := ""
+	hint := "administrator: create the RuntimeClass " + name + " with the handler " + kube.RuntimeClass
 	if l, lerr := typed.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{}); lerr == nil {
 		for i := range l.Items {
 			if rc := &l.Items[i]; rc.Handler == name {
@@ -118,7 +119,7 @@ func (o *options) runtimeClassThere(ctx context.Context, typed kubernetes.Interf
 			}
 		}
 	}
-	return verdictError(reason.Env, reason.Reason{Code: "runtime-class-not-found", Device: name},
+	return verdictError(reason.Env, reason.Reason{Code: "runtime-class-missing", Device: name},
 		"the cluster has no RuntimeClass "+name, hint)
 }
 
@@ -214,5 +215,5 @@ func terminatingError(u, old *unstructured.Unstructured, pods []v1.Pod, now time
 		detail += ", for " + duration.HumanDuration(max(0, now.Sub(since)))
 	}
 	return verdictError(reason.Wait, reason.Reason{Code: "name-still-terminating", Device: ref(u), Detail: []string{detail}},
-		fmt.Sprintf("the old %s is still being deleted (%s)", ref(u), detail), "try again with --wait, or take another name")
+		"", "")
 }
