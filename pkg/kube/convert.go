@@ -192,7 +192,7 @@ func looksLikeGPUNode(n *v1.Node, c config.Config) bool {
 		}
 	}
 	for k := range n.Labels {
-		if strings.HasPrefix(k, "aliyun.accelerator/") || strings.HasPrefix(k, "nvidia.com/gpu.") || k == "accelerator/vendor" {
+		if strings.HasPrefix(k, "aliyun.accelerator/") || strings.HasPrefix(k, "nvidia.com/gpu.") || k == VendorLabel {
 			return true
 		}
 	}

@@ -9,6 +9,9 @@ const (
 	RuntimeClass = "lj-runtime"
 	// EnableLabel, exactly "true", lets a node take our pods.
 	EnableLabel = "lj_runtimekit_enable"
+	// VendorLabel on a node names the vendor of its cards. It is the label of
+	// the guide's example; administrators may use another.
+	VendorLabel = "accelerator/vendor"
 	// ReplicaLabel on a pod is the number of equal cards per container.
 	ReplicaLabel = "replica"
 

@@ -20,7 +20,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	cliutil.EnumFlag(cmd, &o.kind, "kind", "auto", "Kind of object; auto is a JobSet for several workers, else a Job", "auto", "pod", "job", "jobset")
 
 	fl.Int64Var(&o.gpus, "gpus", 0, "Whole cards of each pod")
-	cliutil.EnumFlag(cmd, &o.vendor, "vendor", "nvidia", "Whose whole cards; all but nvidia are asked for as a card of any vendor", "nvidia", "ppu", "amd", "any")
+	cliutil.EnumFlag(cmd, &o.vendor, "vendor", "nvidia", "Whose whole cards; ppu and amd also add a node selector, since their resource name says any vendor", "nvidia", "ppu", "amd", "any")
 	fl.StringVar(&o.core, "gpu-core", "", "Share of a card's compute in percent, 1 to 100")
 	fl.StringVar(&o.gpuMemory, "gpu-memory", "", "Memory of each card in the cluster's unit, or with a unit: 4Gi, 512Mi")
 	fl.Int64Var(&o.slice, "gpu-slice", 0, "Compute slices of a MIG instance: 1, 2, 3, 4 or 7")

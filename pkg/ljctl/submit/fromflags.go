@@ -11,6 +11,7 @@ import (
 	"lj.aliyun.com/kit/pkg/cliutil"
 	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/reason"
+	"lj.aliyun.com/kit/pkg/kube"
 )
 
 // localFlags names the command's own flags, sorted.
@@ -105,14 +106,24 @@ func (o *options) readSizing(s *spec, c config.Config) (notes []string, err erro
 		z.replica, z.gpus = int(z.gpus), 0
 		notes = append(notes, fmt.Sprintf("--gpus %d with shares of cards is written as the label replica: %q; the amounts are for each card", z.replica, fmt.Sprint(z.replica)))
 	}
-	if z.gpus > 0 && (z.vendor == "ppu" || z.vendor == "amd") && len(o.selectors) == 0 && o.gpuModel == "" {
-		notes = append(notes, fmt.Sprintf("%s is a card of any vendor: on a mixed fleet add --node-selector with the vendor's label, such as accelerator/vendor=%s", c.GPU(), z.vendor))
+	if pin := o.vendorPin(z); pin != "" {
+		notes = append(notes, fmt.Sprintf("%s is a card of any vendor, so --vendor %s adds the node selector %s=%s; give --node-selector if your nodes have another label",
+			c.GPU(), pin, kube.VendorLabel, pin))
 	}
 	if s.rdma {
 		notes = append(notes, fmt.Sprintf("--rdma adds %s: \"1\", hostNetwork, dnsPolicy ClusterFirstWithHostNet and the capability IPC_LOCK", c.RDMA()))
 	}
 	s.sizing = z
 	return notes, nil
+}
+
+// vendorPin is the vendor that a whole card must be pinned to by a node label,
+// since its resource name says "any": empty where the user says which nodes.
+func (o *options) vendorPin(z sizing) string {
+	if z.gpus == 0 || z.vendor == "nvidia" || z.vendor == "any" || len(o.selectors) > 0 || o.gpuModel != "" {
+		return ""
+	}
+	return z.vendor
 }
 
 func (o *options) readAmounts(s *spec) (err error) {
@@ -167,6 +178,9 @@ func (o *options) readMounts(s *spec) error {
 func (o *options) readPlacement(s *spec) (err error) {
 	if s.nodeSelector, err = parsePairs("node-selector", o.selectors, false); err != nil {
 		return err
+	}
+	if pin := o.vendorPin(s.sizing); pin != "" {
+		s.nodeSelector = map[string]string{kube.VendorLabel: pin}
 	}
 	if s.labels, err = parsePairs("labels", o.labels, false); err != nil {
 		return err

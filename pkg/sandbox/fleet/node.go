@@ -13,9 +13,6 @@ import (
 	"lj.aliyun.com/kit/pkg/kube"
 )
 
-// VendorLabel names the vendor of a simulated node's cards.
-const VendorLabel = "accelerator/vendor"
-
 // Resources that other vendors' own device plugins register.
 const (
 	amdGPU     = "amd.com/gpu"
@@ -72,7 +69,7 @@ func (n *Node) labels(c config.Config) map[string]string {
 		}
 	}
 	if n.Cards != nil {
-		out[VendorLabel] = string(n.Cards.Model.Vendor)
+		out[kube.VendorLabel] = string(n.Cards.Model.Vendor)
 	}
 	if n.Enabled {
 		out[kube.EnableLabel] = "true"
