@@ -88,9 +88,17 @@ func reasonCell(r *Row) string {
 	return render.Short(render.Cell(text), maxReason)
 }
 
-// mainRefusal takes from a scheduler's "0/15 nodes are available: 1 x, 8 y: z."
+// mainRefusal takes from a scheduler's "0/15 nodes are available: 1 x, 8 y: z.
+// closest is node n, y: w" what is short on the nearest node, "y: w", or else
 // the refusal of most nodes, "8/15 y: z"; other messages stay as they are.
+// Most nodes are often only the ones that the pod does not select.
 func mainRefusal(msg string) string {
+	if _, near, ok := strings.Cut(msg, " closest is node "); ok {
+		near, _, _ = strings.Cut(near, ". ")
+		if _, why, ok := strings.Cut(near, ", "); ok && why != "" {
+			return strings.TrimSuffix(why, ".")
+		}
+	}
 	head, rest, ok := strings.Cut(msg, " nodes are available: ")
 	_, total, slash := strings.Cut(head, "/")
 	if !ok || !slash {

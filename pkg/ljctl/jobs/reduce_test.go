@@ -175,9 +175,11 @@ func TestAnOwnerThatCannotBeReadIsNotGone(t *testing.T) {
 	}
 }
 
-func TestTheRefusalOfMostNodesIsShown(t *testing.T) {
+func TestTheNearestOrTheCommonestRefusalIsShown(t *testing.T) {
 	for msg, want := range map[string]string{
-		"0/15 nodes are available: 1 no-gpu-on-node: no cards, 4 vendor-mismatch, 8 gpus-above-node: 9 cards asked. closest is node a, preemption: 0/15 nodes are available: 15 x.": "8/15 gpus-above-node: 9 cards asked",
+		"0/15 nodes are available: 1 no-gpu-on-node: no cards, 4 vendor-mismatch, 8 gpus-above-node: 9 cards asked. preemption: 0/15 nodes are available: 15 x.":                                                                           "8/15 gpus-above-node: 9 cards asked",
+		"0/15 nodes are available: 1 fragmented-memory: 8 GiB asked, 14 node(s) didn't match Pod's node affinity/selector. closest is node t4, fragmented-memory: 8 GiB asked on one card, at most 6 GiB free on one. preemption: 0/15 x.": "fragmented-memory: 8 GiB asked on one card, at most 6 GiB free on one",
+		"0/15 nodes are available: 15 x. closest is node t4, fragmented-memory: 8 GiB asked.":                                                                                                                                              "fragmented-memory: 8 GiB asked",
 		"0/3 nodes are available: 3 Insufficient cpu.": "3/3 Insufficient cpu",
 		"core-zero: gpu-core is 0":                     "core-zero: gpu-core is 0",
 		"0/0 nodes are available: .":                   "0/0 nodes are available: .",
