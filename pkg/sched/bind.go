@@ -41,6 +41,9 @@ func (p *Plugin) Bind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node 
 			return fwk.AsStatus(fmt.Errorf("bind to node %s: no cards are reserved for the pod", node))
 		}
 		b.Annotations = map[string]string{kube.AllocationAnnotation: text}
+	} else if _, forged := pod.Annotations[kube.AllocationAnnotation]; forged {
+		// Somebody wrote it before; bound as it is, the pod would hold cards.
+		b.Annotations = map[string]string{kube.AllocationAnnotation: ""}
 	}
 	if err := p.bind(ctx, b); err != nil {
 		return fwk.AsStatus(fmt.Errorf("bind to node %s: %w", node, err))

@@ -51,7 +51,7 @@ func newPlugin(state *State, h fwk.Handle) (*Plugin, error) {
 	core := h.SharedInformerFactory().Core().V1()
 	if _, err := core.Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { p.seen(o) },
-		UpdateFunc: func(_, o any) { p.seen(o) },
+		UpdateFunc: func(before, o any) { p.seen(o); p.reportEdit(before, o) },
 		DeleteFunc: func(o any) {
 			if pod, ok := last(o).(*v1.Pod); ok {
 				state.forget(pod.UID)
@@ -77,6 +77,18 @@ func (p *Plugin) seen(o any) {
 	if pod, ok := o.(*v1.Pod); ok {
 		p.state.observe(pod)
 	}
+}
+
+// reportEdit says that somebody has changed the record of a pod: the pod and
+// this process differ about its cards from then on, and after a restart only
+// the pod's version is left.
+func (p *Plugin) reportEdit(before, now any) {
+	old, ok1 := before.(*v1.Pod)
+	pod, ok2 := now.(*v1.Pod)
+	if !ok1 || !ok2 || old.Annotations[kube.AllocationAnnotation] == pod.Annotations[kube.AllocationAnnotation] || !p.state.edited(pod) {
+		return
+	}
+	klog.InfoS("The allocation of a bound pod was changed, the cards that it was given stay held", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
 }
 
 // last unwraps an object whose deletion was noticed late.

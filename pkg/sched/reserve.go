@@ -9,6 +9,7 @@ import (
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
 	"lj.aliyun.com/kit/pkg/core/device"
+	"lj.aliyun.com/kit/pkg/kube"
 )
 
 // Reserve chooses the cards and remembers them, so that the pods of the next
@@ -19,6 +20,9 @@ import (
 func (p *Plugin) Reserve(_ context.Context, cs fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	c := cycleOf(cs)
 	if c == nil {
+		if _, forged := pod.Annotations[kube.AllocationAnnotation]; forged {
+			p.state.store(pod.UID, &record{node: node, assumed: true})
+		}
 		return nil
 	}
 	ni, err := p.handle.SnapshotSharedLister().NodeInfos().Get(node)
@@ -34,7 +38,7 @@ func (p *Plugin) Reserve(_ context.Context, cs fwk.CycleState, pod *v1.Pod, node
 	if err != nil {
 		return fwk.AsStatus(err)
 	}
-	p.state.reserve(pod.UID, &record{
+	p.state.store(pod.UID, &record{
 		node: node, text: text, alloc: alloc, assumed: true,
 		hold: &cluster.Hold{UID: string(pod.UID), Pod: pod.Namespace + "/" + pod.Name, Cards: offer.Uses},
 	})

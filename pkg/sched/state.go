@@ -51,9 +51,14 @@ type record struct {
 	// assumed: given by Reserve in this process and not yet seen on the API.
 	assumed bool
 	// by has the settings under which a pod without allocation was read; nil
-	// where the allocation speaks, which does not depend on settings.
+	// where the allocation speaks, which does not depend on settings, or where
+	// this process has bound the pod without cards. Such a record is final: a
+	// binding writes it together with the node's name, once.
 	by *settings
 }
+
+// final tells whether what pods say of themselves changes nothing any more.
+func (r *record) final() bool { return r != nil && !r.assumed && r.by == nil }
 
 // class joins pods whose requests differ in names only: an answer for one on
 // a node is the answer for all.
@@ -122,8 +127,8 @@ func (s *State) AllocationOf(uid types.UID) (*device.Allocation, string) {
 	return nil, ""
 }
 
-// reserve remembers what the plugin gives to a pod.
-func (s *State) reserve(uid types.UID, r *record) {
+// store replaces what is known of a pod on a node.
+func (s *State) store(uid types.UID, r *record) {
 	s.mu.Lock()
 	s.set(uid, r)
 	s.mu.Unlock()
@@ -167,8 +172,10 @@ func (s *State) release(uid types.UID, node string) bool {
 	return ours
 }
 
-// observe takes a pod as the API server shows it. A bound pod that merely
-// lacks the annotation changes nothing: what Reserve gave stays.
+// observe takes a pod as the API server shows it. The first allocation that is
+// seen on a bound pod holds: one that was edited later says what its editor
+// wishes, not which cards the containers run on. A bound pod that merely lacks
+// the annotation changes nothing: what Reserve gave stays.
 func (s *State) observe(pod *v1.Pod) {
 	if pod.Spec.NodeName == "" {
 		return
@@ -179,7 +186,13 @@ func (s *State) observe(pod *v1.Pod) {
 	delete(s.wide, pod.UID)
 	old := s.records[pod.UID]
 	s.mu.Unlock()
-	if !ok || old != nil && !old.assumed && old.text == text {
+	if !ok || old.final() {
+		return
+	}
+	if old != nil && old.assumed && old.node == pod.Spec.NodeName && old.text == text {
+		confirmed := *old
+		confirmed.assumed = false
+		s.store(pod.UID, &confirmed)
 		return
 	}
 	r := s.read(pod)
@@ -188,10 +201,16 @@ func (s *State) observe(pod *v1.Pod) {
 		// judged by its request otherwise.
 		return
 	}
-	s.mu.Lock()
-	s.set(pod.UID, r)
-	s.mu.Unlock()
-	s.touch(r.node)
+	s.store(pod.UID, r)
+}
+
+// edited tells whether the allocation of a bound pod is no longer the one that
+// it holds.
+func (s *State) edited(pod *v1.Pod) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r := s.records[pod.UID]
+	return r.final() && r.text != pod.Annotations[kube.AllocationAnnotation]
 }
 
 // forget drops a pod that is gone or has ended.
@@ -227,8 +246,7 @@ func (s *State) holdOf(pod *v1.Pod, node string) (h *cluster.Hold, known bool) {
 	r, asked := s.records[pod.UID], s.asked[pod.UID]
 	s.mu.RUnlock()
 	if r != nil && r.node == node {
-		fresh := r.text == text || text == "" && r.alloc != nil
-		if r.assumed || fresh && (r.by == nil || r.by == s.settings.Load()) {
+		if r.assumed || r.by == nil || r.text == text && r.by == s.settings.Load() {
 			return r.hold, true
 		}
 	}
@@ -238,7 +256,7 @@ func (s *State) holdOf(pod *v1.Pod, node string) (h *cluster.Hold, known bool) {
 			return nil, true // most pods: nothing worth remembering
 		}
 		s.mu.Lock()
-		if now := s.records[pod.UID]; now == nil || !now.assumed {
+		if now := s.records[pod.UID]; now == nil || !now.assumed && !now.final() {
 			s.set(pod.UID, r)
 		}
 		s.mu.Unlock()

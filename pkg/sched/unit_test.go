@@ -121,7 +121,7 @@ func givenTo(pod, node, card string, assumed bool) (*v1.Pod, *record) {
 func TestRecordsOfPods(t *testing.T) {
 	s := NewState(cfg)
 	pod, rec := givenTo("p", "n", "GPU-1", true)
-	s.reserve(pod.UID, rec)
+	s.store(pod.UID, rec)
 	s.observe(pod) // bound as the cache assumes it, the annotation not seen yet
 	if h, _ := s.holdOf(pod, "n"); h == nil || len(h.Cards) != 1 {
 		t.Fatal("a pod that merely lacks the annotation lost its cards")
@@ -159,7 +159,7 @@ func TestUnreserveIsIdempotentAndConcurrent(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 50 {
 		pod, rec := givenTo("p"+string(rune('a'+i)), "n", "GPU-1", true)
-		s.reserve(pod.UID, rec)
+		s.store(pod.UID, rec)
 		for range 3 {
 			wg.Go(func() { s.release(pod.UID, "n") })
 			wg.Go(func() { s.observe(pod) })
