@@ -9,8 +9,8 @@ DATE        := $(shell git log -1 --format=%cI 2>/dev/null)
 STAMP       := lj.aliyun.com/kit/pkg/cliutil
 # Kubernetes' own packages parse their version at run time and refuse the
 # placeholder that an unstamped build carries.
-LDFLAGS     := -s -w -X $(STAMP).Version=$(VERSION) -X $(STAMP).Commit=$(COMMIT) -X $(STAMP).Date=$(DATE) \
-  -X k8s.io/component-base/version.gitVersion=v$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
+KUBESTAMP   := -X k8s.io/component-base/version.gitVersion=v$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
+LDFLAGS     := -s -w -X $(STAMP).Version=$(VERSION) -X $(STAMP).Commit=$(COMMIT) -X $(STAMP).Date=$(DATE) $(KUBESTAMP)
 GO          ?= go
 PROGRAMS    := ljctl ljnode ljsandbox
 # One setting of cgo for all development builds, and no -trimpath: each other
@@ -39,7 +39,7 @@ demo: build ## build, start a cluster on this machine and run the main job on it
 # Some tests run the built programs.
 .PHONY: test
 test: $(BIN)/ljctl $(BIN)/ljnode ## all tests
-	LJCTL=$(CURDIR)/$(BIN)/ljctl LJNODE=$(CURDIR)/$(BIN)/ljnode $(GO) test -ldflags '$(LDFLAGS)' -timeout 30m ./...
+	LJCTL=$(CURDIR)/$(BIN)/ljctl LJNODE=$(CURDIR)/$(BIN)/ljnode $(GO) test -ldflags '$(KUBESTAMP)' -timeout 30m ./...
 
 .PHONY: soak
 soak: ## the property tests with many more seeds, and each fuzz target for a minute
