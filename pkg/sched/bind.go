@@ -68,6 +68,9 @@ func (p *Plugin) bind(ctx context.Context, b *v1.Binding) error {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(b), "node", b.Target.Name)
 	end, wait := p.clock.Now().Add(bindRetry), bindWaitMin
 	for try := 1; ; try++ {
+		if err := p.state.mayBind(); err != nil {
+			return err
+		}
 		err := pods.Bind(ctx, b, metav1.CreateOptions{})
 		if err == nil {
 			return nil

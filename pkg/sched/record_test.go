@@ -1,6 +1,9 @@
 package sched
 
 import (
+	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -102,4 +105,36 @@ func TestTheFirstReadableRecordIsFinal(t *testing.T) {
 	if s.edited(good) || !s.edited(edited) {
 		t.Error("an edit is not told from what was written first")
 	}
+}
+
+func TestNothingIsBoundBehindTheFence(t *testing.T) {
+	state := NewState(cfg)
+	var shut atomic.Bool
+	shut.Store(true)
+	state.Fence(func() error {
+		if shut.Load() {
+			return errors.New("the lease is lost")
+		}
+		return nil
+	})
+	var binds atomic.Int32
+	r := newRig(t, state, oneNode(t, 1)...)
+	r.onBind(func(*v1.Binding) error { binds.Add(1); return nil })
+	r.add(podObj("a", limits{"nvidia": 1}))
+	r.until("a try", func() bool { a, _ := state.AllocationOf(r.pod("a").UID); return a == nil && r.fenced("a") })
+	if n := binds.Load(); n != 0 {
+		t.Errorf("%d bindings were written", n)
+	}
+	shut.Store(false)
+	r.bound("a")
+}
+
+// fenced tells whether the pod's condition says that its binding was refused.
+func (r *rig) fenced(name string) bool {
+	for _, c := range r.pod(name).Status.Conditions {
+		if c.Type == v1.PodScheduled && strings.Contains(c.Message, "the lease is lost") {
+			return true
+		}
+	}
+	return false
 }

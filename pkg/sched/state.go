@@ -26,6 +26,7 @@ type State struct {
 	settings atomic.Pointer[settings]
 	// candidates is how many nodes a pod with cards is tried on before all.
 	candidates atomic.Int64
+	fence      atomic.Pointer[func() error]
 
 	mu      sync.RWMutex
 	records map[types.UID]*record
@@ -115,6 +116,19 @@ func (s *State) attach(p *Plugin) {
 // always all. It needs the engine's queue for the second try, so it is for the
 // live scheduler and not for single calls of SchedulePod.
 func (s *State) NarrowTo(n int) { s.candidates.Store(int64(n)) }
+
+// Fence has each binding ask first whether this process may still write. A
+// scheduler that has lost its lease without knowing would give cards away that
+// its successor has given.
+func (s *State) Fence(may func() error) { s.fence.Store(&may) }
+
+// mayBind asks the fence.
+func (s *State) mayBind() error {
+	if f := s.fence.Load(); f != nil {
+		return (*f)()
+	}
+	return nil
+}
 
 // AllocationOf is what a pod was given, in this process or as its annotation
 // says, and on which node; nil if it has nothing.

@@ -30,11 +30,31 @@ const (
 // stopWait bounds how long the end waits for the engine's loop.
 const stopWait = 10 * time.Second
 
+// lossCheck is how often a leader looks whether it still is one. The elector
+// itself goes on asking for the lease for renewDeadline after it was lost.
+const lossCheck = 250 * time.Millisecond
+
 // leader runs the engine while this process holds the Lease.
 type leader struct {
 	lock    resourcelock.Interface // nil: no election
 	health  *leaderelection.HealthzAdaptor
 	leading atomic.Bool
+	elector atomic.Pointer[leaderelection.LeaderElector]
+}
+
+var errNotLeading = errors.New("this process does not hold the lease " + kube.Namespace + "/" + kube.SchedulerLease)
+
+// may tells whether the process may write decisions at this moment. One that
+// was stopped for longer than the lease lasts wakes up as if it still led:
+// until the elector has noticed, only the age of the last renewal can tell.
+func (l *leader) may() error {
+	if l.lock == nil {
+		return nil
+	}
+	if e := l.elector.Load(); e == nil || !e.IsLeader() || e.Check(renewDeadline-leaseDuration) != nil {
+		return errNotLeading
+	}
+	return nil
 }
 
 func newLeader(client kubernetes.Interface, elect bool) (*leader, error) {
@@ -86,6 +106,7 @@ func (l *leader) run(ctx context.Context, work func(context.Context)) error {
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
+	l.elector.Store(elector)
 	// On the signal: first the loop ends, then the lease goes back.
 	stop := context.AfterFunc(ctx, func() {
 		stopWork()
@@ -97,13 +118,35 @@ func (l *leader) run(ctx context.Context, work func(context.Context)) error {
 		giveBack()
 	})
 	defer stop()
-	elector.Run(holding)
+	ended := make(chan struct{})
+	go func() { defer close(ended); elector.Run(holding) }()
+	l.untilLost(ctx, elector, begun, ended)
 	if ctx.Err() != nil {
+		<-ended
 		return nil
 	}
 	stopWork()
 	waitFor(ctx, done)
 	return errors.New("lost the lease " + kube.Namespace + "/" + kube.SchedulerLease + ": another process leads, or the API server was away too long")
+}
+
+// untilLost returns when the elector has ended, or when it sees that another
+// process leads.
+func (l *leader) untilLost(ctx context.Context, e *leaderelection.LeaderElector, begun, ended <-chan struct{}) {
+	select {
+	case <-begun:
+	case <-ended:
+		return
+	}
+	tick := time.NewTicker(lossCheck)
+	defer tick.Stop()
+	for e.IsLeader() || ctx.Err() != nil {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 func waitFor(ctx context.Context, done <-chan struct{}) {

@@ -96,6 +96,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	state.Fence(lead.may)
 	ready := &readiness{}
 	stopServing, err := serve(o, cfg, ready, lead)
 	if err != nil {
