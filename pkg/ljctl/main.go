@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -47,7 +48,7 @@ func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams
 func run(ctx context.Context, root *cobra.Command, streams genericiooptions.IOStreams) int {
 	started := false
 	watchStart(root, &started)
-	cmd, err := root.ExecuteContextC(ctx)
+	cmd, err := execute(ctx, root)
 	var ee *cliutil.ExitError
 	switch {
 	case err == nil:
@@ -58,6 +59,35 @@ func run(ctx context.Context, root *cobra.Command, streams genericiooptions.IOSt
 		err = &cliutil.ExitError{Code: reason.ExitUsage, Err: usageHint(cmd, err)}
 	}
 	return cliutil.Report(streams.ErrOut, err)
+}
+
+// grace is how long an interrupted command may take to say what it leaves.
+const grace = 2 * time.Second
+
+// execute runs the command. One that reads a pipe on which nothing comes
+// cannot notice that it is interrupted: it is left behind then, and the
+// process ends. Otherwise Ctrl-C and timeout(1) would do nothing to it.
+func execute(ctx context.Context, root *cobra.Command) (*cobra.Command, error) {
+	type result struct {
+		cmd *cobra.Command
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		cmd, err := root.ExecuteContextC(ctx)
+		done <- result{cmd, err}
+	}()
+	select {
+	case r := <-done:
+		return r.cmd, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-done:
+		return r.cmd, r.err
+	case <-time.After(grace):
+		return root, ctx.Err()
+	}
 }
 
 func usageHint(cmd *cobra.Command, err error) error {

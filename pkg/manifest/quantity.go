@@ -18,10 +18,10 @@ var most = *resource.NewQuantity(math.MaxInt64>>1, resource.DecimalSI)
 
 var errQuantity = errors.New("no quantity")
 
-// parseQuantity is resource.ParseQuantity for hostile text: that one spends
+// ParseQuantity is resource.ParseQuantity for hostile text: that one spends
 // minutes on an exponent such as e-100000000, and no amount needs more than
 // three digits of it.
-func parseQuantity(text string) (resource.Quantity, error) {
+func ParseQuantity(text string) (resource.Quantity, error) {
 	if len(text) > 64 {
 		return resource.Quantity{}, errQuantity
 	}
@@ -34,13 +34,18 @@ func parseQuantity(text string) (resource.Quantity, error) {
 }
 
 // amountOf reads a quantity as the API server does. A fraction is anything
-// whose amount, not text, is not whole: 4000m is 4.
+// whose amount, not text, is not whole: 4000m is 4. A null is no absent line:
+// the server stores it as 0.
 func amountOf(n *Node) rules.Amount {
 	a := rules.Amount{Raw: n.Raw, State: rules.Garbage}
+	if n.Kind == Null {
+		a.State = rules.Count
+		return a
+	}
 	if n.Kind != String && n.Kind != Number {
 		return a
 	}
-	q, err := parseQuantity(n.Text)
+	q, err := ParseQuantity(n.Text)
 	if err != nil {
 		return a
 	}
@@ -54,7 +59,7 @@ func amountOf(n *Node) rules.Amount {
 	case q.Sign() < 0:
 		a.State = rules.Negative
 	case q.Cmp(most) > 0:
-		a.State, a.Value = rules.Count, most.Value()
+		a.State, a.Value, a.Beyond = rules.Count, most.Value(), true
 	case resource.NewQuantity(q.Value(), resource.DecimalSI).Cmp(q) != 0:
 		a.State = rules.Fraction
 	default:

@@ -173,7 +173,7 @@ func (s *typeCheck) quantity(n *Node, path string) {
 		s.wrong(n, path, "a number", "")
 		return
 	}
-	if _, err := parseQuantity(n.Text); err != nil {
+	if _, err := ParseQuantity(n.Text); err != nil {
 		s.found = append(s.found, rules.Finding{Path: path, Verdict: reason.Invalid,
 			Reason: reason.Reason{Code: "bad-quantity", Device: lastKey(path), Detail: []string{n.Raw}}})
 	}

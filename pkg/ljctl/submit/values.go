@@ -13,6 +13,7 @@ import (
 	"lj.aliyun.com/kit/pkg/cliutil"
 	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/reason"
+	"lj.aliyun.com/kit/pkg/manifest"
 )
 
 // invalid is a value that can never be asked for: exit code 3, as INVALID.
@@ -44,7 +45,7 @@ func parseMemory(text string, u config.Unit) (n int64, note string, err error) {
 		}
 		return n, "", nil
 	}
-	q, err := resource.ParseQuantity(strings.TrimSuffix(text, "B"))
+	q, err := manifest.ParseQuantity(strings.TrimSuffix(text, "B"))
 	if err != nil || !strings.HasSuffix(strings.TrimSuffix(text, "B"), "i") {
 		return 0, "", cliutil.WithHint(cliutil.Usagef("--gpu-memory %q: must be a whole number", text),
 			"write a number of %s, or an amount such as 4Gi or 512Mi", u)
@@ -160,7 +161,7 @@ func parseAmount(flag, text string) (*resource.Quantity, error) {
 	if text == "" {
 		return nil, nil
 	}
-	q, err := resource.ParseQuantity(text)
+	q, err := manifest.ParseQuantity(text)
 	if err != nil || q.Sign() <= 0 {
 		return nil, cliutil.Usagef("--%s %q: must be an amount above 0 such as 8, 500m or 16Gi", flag, text)
 	}

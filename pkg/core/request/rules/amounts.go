@@ -97,7 +97,7 @@ const doubtfulGiB = config.MiBStep / 2
 
 // odd says which number counts where the text is not plainly that number.
 func (k *checker) odd(a Amount) {
-	if a.State == Count && a.Raw != strconv.FormatInt(a.Value, 10) {
+	if a.State == Count && !a.Beyond && a.Raw != strconv.FormatInt(a.Value, 10) {
 		k.add(a.Path, reason.Reason{Code: "odd-quantity", Device: a.Name, Want: a.Value, Detail: []string{a.Raw}})
 	}
 }

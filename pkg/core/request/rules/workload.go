@@ -121,6 +121,7 @@ type Amount struct {
 	Raw    string
 	Value  int64
 	State  State
+	Beyond bool   // the amount is larger than Value, which is as far as we count
 	Suffix bool   // Raw ends with a multiplier such as Gi or k
 	Number string // Raw without the multiplier
 }
