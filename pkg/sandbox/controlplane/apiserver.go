@@ -27,6 +27,9 @@ type apiServer struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // valid once done is closed
+	// admin asks it whether it is ready; waited is whether it was.
+	admin  *rest.Config
+	waited bool
 }
 
 const serviceRange = "10.96.0.0/16"
@@ -138,6 +141,7 @@ func stamp(c *app.Config) {
 
 // waitReady returns when /readyz answers with 200.
 func (a *apiServer) waitReady(ctx context.Context, admin *rest.Config) error {
+	a.admin = admin
 	cfg := rest.CopyConfig(admin)
 	cfg.Timeout = 2 * time.Second
 	client, err := kubernetes.NewForConfig(cfg)
@@ -150,6 +154,7 @@ func (a *apiServer) waitReady(ctx context.Context, admin *rest.Config) error {
 		var status int
 		res := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx)
 		if res.StatusCode(&status); status == http.StatusOK {
+			a.waited = true
 			return nil
 		}
 		select {
@@ -169,7 +174,18 @@ func (a *apiServer) exit() error {
 	return errors.New("no error given")
 }
 
+// stop ends the server. One that is still starting is first given time to
+// finish that: its start-up hooks end the whole process if they are stopped
+// half-way, and nobody would clean up.
 func (a *apiServer) stop() {
+	if a.admin != nil && !a.waited {
+		ctx, cancel := context.WithTimeout(context.Background(), finishLimit)
+		_ = a.waitReady(ctx, a.admin)
+		cancel()
+	}
 	a.cancel()
 	<-a.done
 }
+
+// finishLimit bounds how long an end waits for a start.
+const finishLimit = 15 * time.Second

@@ -156,6 +156,35 @@ func TestForegroundEndsWithCtrlC(t *testing.T) {
 	p.leftBehind(cmd.Process.Pid)
 }
 
+// Ctrl-C must leave nothing at any moment of the start. The API server's own
+// start is the delicate part of it.
+func TestCtrlCWhileStartingLeavesNothing(t *testing.T) {
+	for _, sign := range []string{"ljsandbox.log", "cluster/pki/ca.crt", "cluster/etcd/member/wal", "kubeconfig"} {
+		for _, pause := range []time.Duration{0, 400 * time.Millisecond} {
+			p := newProgram(t)
+			cmd := p.command("up", "--no-scheduler", "--foreground")
+			var out strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, sign, func() (bool, string) {
+				_, err := os.Stat(filepath.Join(string(p.dir), sign))
+				return err == nil, ""
+			})
+			time.Sleep(pause)
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != 130 && code != 0 || strings.Contains(out.String(), "goroutine") {
+				t.Errorf("%v after %s: exit code %d, want 130, or 0 once it was ready\n%.300s", pause, sign, code, out.String())
+			}
+			p.leftBehind(cmd.Process.Pid)
+		}
+	}
+}
+
 // A scheduler that ends at once makes up fail, with what it said, and leaves
 // nothing behind; one that stays up but never leads is waited for and shown.
 func TestSchedulerThatDoesNotStayUp(t *testing.T) {

@@ -2,6 +2,7 @@ package simnode
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // leaseState is the node's lease as it was written last.
@@ -23,19 +25,7 @@ const beats = 20
 // register creates the Node with its addresses and conditions, and its lease.
 func (k *Kubelets) register(ctx context.Context, s *nodeState, node *v1.Node) error {
 	node.Status.Addresses = append([]v1.NodeAddress{{Type: v1.NodeInternalIP, Address: s.ip}}, node.Status.Addresses...)
-	now := metav1.NewTime(k.clock.Now())
-	condition := func(kind v1.NodeConditionType, status v1.ConditionStatus, reason, message string) {
-		node.Status.Conditions = append(node.Status.Conditions, v1.NodeCondition{
-			Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now})
-	}
-	condition(v1.NodeMemoryPressure, v1.ConditionFalse, "KubeletHasSufficientMemory", "simulated")
-	condition(v1.NodeDiskPressure, v1.ConditionFalse, "KubeletHasNoDiskPressure", "simulated")
-	condition(v1.NodePIDPressure, v1.ConditionFalse, "KubeletHasSufficientPID", "simulated")
-	if s.ready {
-		condition(v1.NodeReady, v1.ConditionTrue, "KubeletReady", "simulated kubelet")
-	} else {
-		condition(v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "the fleet file says ready: false")
-	}
+	node.Status.Conditions = append(node.Status.Conditions, k.conditions(s.ready)...)
 	created, err := k.opts.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("register node %s: %w", node.Name, err)
@@ -45,6 +35,23 @@ func (k *Kubelets) register(ctx context.Context, s *nodeState, node *v1.Node) er
 	}
 	s.lease.object = k.newLease(created)
 	return k.renew(ctx, s)
+}
+
+// conditions are what a kubelet says of its node.
+func (k *Kubelets) conditions(ready bool) []v1.NodeCondition {
+	now := metav1.NewTime(k.clock.Now())
+	condition := func(kind v1.NodeConditionType, status v1.ConditionStatus, reason, message string) v1.NodeCondition {
+		return v1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+	}
+	out := []v1.NodeCondition{
+		condition(v1.NodeMemoryPressure, v1.ConditionFalse, "KubeletHasSufficientMemory", "simulated"),
+		condition(v1.NodeDiskPressure, v1.ConditionFalse, "KubeletHasNoDiskPressure", "simulated"),
+		condition(v1.NodePIDPressure, v1.ConditionFalse, "KubeletHasSufficientPID", "simulated"),
+	}
+	if ready {
+		return append(out, condition(v1.NodeReady, v1.ConditionTrue, "KubeletReady", "simulated kubelet"))
+	}
+	return append(out, condition(v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "the fleet file says ready: false"))
 }
 
 func (k *Kubelets) newLease(node *v1.Node) *coordinationv1.Lease {
@@ -87,6 +94,31 @@ func (k *Kubelets) renew(ctx context.Context, s *nodeState) error {
 	return nil
 }
 
+// beat renews the lease, and says again that the node is ready where somebody
+// has said otherwise: the control plane does when the whole process was paused
+// for longer than a node may be silent, as on a laptop that slept. A node that
+// was deleted and made anew needs a lease of its own, or the old one is
+// collected with the old node.
+func (k *Kubelets) beat(ctx context.Context, s *nodeState, node *v1.Node) error {
+	if refs := s.lease.object.OwnerReferences; len(refs) == 0 || refs[0].UID != node.UID {
+		s.lease = leaseState{object: k.newLease(node)}
+	}
+	if err := k.renew(ctx, s); err != nil {
+		return err
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == v1.NodeReady && c.Status == v1.ConditionTrue {
+			return nil
+		}
+	}
+	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": k.conditions(true)}})
+	if err != nil {
+		return err
+	}
+	_, err = k.opts.Client.CoreV1().Nodes().Patch(ctx, s.name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+	return err
+}
+
 // heartbeats renews all leases, a portion at a time.
 func (k *Kubelets) heartbeats(ctx context.Context) {
 	for turn := 0; ; turn++ {
@@ -103,22 +135,26 @@ func (k *Kubelets) heartbeats(ctx context.Context) {
 		case <-k.clock.After(every / beats):
 		}
 		var due []*nodeState
+		var nodes []*v1.Node
 		for i := turn % beats; i < len(all); i += beats {
-			if all[i].ready && all[i].lease.object != nil && k.exists(all[i].name) {
-				due = append(due, all[i])
+			if !all[i].ready || all[i].lease.object == nil {
+				continue
+			}
+			// Nobody renews the lease of a node that was deleted.
+			if node, err := k.nodes.Get(all[i].name); err == nil {
+				due, nodes = append(due, all[i]), append(nodes, node)
 			}
 		}
 		// A missed beat is made good by the next: nodes have several.
 		_ = inParallel(ctx, 4, len(due), func(i int) error {
-			beat, cancel := context.WithTimeout(ctx, 5*time.Second)
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
-			return k.renew(beat, due[i])
+			return k.beat(ctx, due[i], nodes[i])
 		})
 	}
 }
 
-// exists tells whether the Node is still there: nobody renews the lease of a
-// node that was deleted.
+// exists tells whether the Node is still there.
 func (k *Kubelets) exists(name string) bool {
 	_, err := k.nodes.Get(name)
 	return err == nil

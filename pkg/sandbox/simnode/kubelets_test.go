@@ -134,6 +134,61 @@ func TestLeasesAreRenewed(t *testing.T) {
 	}
 }
 
+// A laptop that slept wakes up with every node declared unknown; a real
+// kubelet then says that it is ready, and so must these.
+func TestANodeThatWasDeclaredUnknownComesBack(t *testing.T) {
+	f := newFixture(t)
+	nodes := f.client.CoreV1().Nodes()
+	status := func(name string) v1.ConditionStatus {
+		n, err := nodes.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range n.Status.Conditions {
+			if c.Type == v1.NodeReady {
+				return c.Status
+			}
+		}
+		return ""
+	}
+	for _, name := range []string{"n", "dead"} {
+		n, err := nodes.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n.Status.Conditions {
+			n.Status.Conditions[i].Status = v1.ConditionUnknown
+		}
+		if _, err := nodes.UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.eventually(t, "Ready again", func() (bool, string) { return status("n") == v1.ConditionTrue, string(status("n")) })
+	if s := status("dead"); s != v1.ConditionUnknown {
+		t.Errorf("a node whose kubelet does not answer became Ready=%s", s)
+	}
+}
+
+func TestANodeMadeAnewGetsALeaseOfItsOwn(t *testing.T) {
+	f := newFixture(t)
+	nodes := f.client.CoreV1().Nodes()
+	if err := nodes.Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	leases := f.client.CoordinationV1().Leases(v1.NamespaceNodeLease)
+	if err := leases.Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	again := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "second"}, Status: v1.NodeStatus{Allocatable: list("cpu", "4", "pods", "10")}}
+	if _, err := nodes.Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually(t, "a lease of the second node", func() (bool, string) {
+		l, err := leases.Get(t.Context(), "n", metav1.GetOptions{})
+		return err == nil && len(l.OwnerReferences) == 1 && l.OwnerReferences[0].UID == "second", fmt.Sprint(l, err)
+	})
+}
+
 func TestHeartbeatsStayBelow25ASecond(t *testing.T) {
 	for nodes, want := range map[int]time.Duration{0: 10 * time.Second, 15: 10 * time.Second, 250: 10 * time.Second, 1000: 40 * time.Second, 5000: 200 * time.Second} {
 		if got := HeartbeatEvery(nodes); got != want {
