@@ -27,6 +27,8 @@ func TestVerdict(t *testing.T) {
 		{"every node has something that lasts", Input{Nodes: []Node{node("a", cordoned, busy), node("b", none)}}, reason.Blocked, "node-cordoned"},
 		{"a node that nobody can see", Input{Nodes: []Node{node("a", unread), node("b", cordoned)}}, reason.Unknown, "inventory-unreadable"},
 		{"waiting is known, the unread node adds nothing", Input{Nodes: []Node{node("a", unread), node("b", busy)}}, reason.Wait, "gpus-busy"},
+		{"the node that the selector means, not one that it leaves out", Input{Nodes: []Node{node("a", at(Affinity, "selector-mismatch")), node("b", cordoned, at(Cards, "amd-no-share"))}}, reason.Blocked, "node-cordoned"},
+		{"the node that the selector means has no cards", Input{Nodes: []Node{node("a", at(Affinity, "selector-mismatch")), node("b", none)}}, reason.Blocked, "selector-mismatch"},
 		{"a list is missing and some node would do", Input{Nodes: []Node{node("a")}, Evidence: []Cause{lead("no-permission")}}, reason.Unknown, "no-permission"},
 		{"a list is missing and no node would do anyway", Input{Nodes: []Node{node("a", cordoned)}, Evidence: []Cause{lead("no-permission")}}, reason.Blocked, "node-cordoned"},
 		{"the pod itself is wrong", Input{Lead: []Cause{lead("slice-not-allowed")}}, reason.Invalid, "slice-not-allowed"},

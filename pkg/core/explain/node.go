@@ -96,11 +96,13 @@ func (n *Node) fails(id CheckID) bool {
 }
 
 // distance compares nodes by how near they are to taking the pod: without
-// cards last, then by what lasts, by whether the cards are of the wrong kind
-// altogether, by what is unmet at all, by how much of it is short.
+// cards last, then those that the pod's own selector leaves out, since the
+// others are the ones that its author meant, then by what lasts, by whether
+// the cards are of the wrong kind altogether, by what is unmet at all, by how
+// much of it is short.
 type distance struct {
-	none, lasting, alien, unmet int
-	short                       int64
+	none, unmeant, lasting, alien, unmet int
+	short                                int64
 }
 
 // alien are the codes of cards that the pod cannot use however large and free
@@ -108,7 +110,7 @@ type distance struct {
 var alien = []reason.Code{"amd-no-share", "vendor-mismatch", "mig-model-not-supported"}
 
 func (n *Node) distance() distance {
-	d := distance{none: flag(n.HasNoCards())}
+	d := distance{none: flag(n.HasNoCards()), unmeant: flag(n.fails(Affinity))}
 	for _, c := range n.Told() {
 		d.unmet++
 		d.lasting += flag(!c.Passes())
@@ -132,7 +134,7 @@ func Nearest(nodes []Node) []Node {
 		rank[i] = ranked{nodes[i].distance(), i}
 	}
 	slices.SortFunc(rank, func(a, b ranked) int {
-		return cmp.Or(a.d.none-b.d.none, a.d.lasting-b.d.lasting, a.d.alien-b.d.alien, a.d.unmet-b.d.unmet, cmp.Compare(a.d.short, b.d.short),
+		return cmp.Or(a.d.none-b.d.none, a.d.unmeant-b.d.unmeant, a.d.lasting-b.d.lasting, a.d.alien-b.d.alien, a.d.unmet-b.d.unmet, cmp.Compare(a.d.short, b.d.short),
 			cmp.Compare(nodes[a.i].Name, nodes[b.i].Name))
 	})
 	out := make([]Node, len(nodes))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"lj.aliyun.com/kit/pkg/cliutil"
 	"lj.aliyun.com/kit/pkg/core/explain"
 	"lj.aliyun.com/kit/pkg/core/reason"
 )
@@ -82,6 +83,17 @@ func TestKubectlDumpIsEnoughForCards(t *testing.T) {
 	out, exit := command(t, string(raw), "p", "-n", "default", "--snapshot", "-", "--exit-code")
 	if exit != reason.ExitNotYet || !strings.Contains(out, "WAIT gpus-busy") || !strings.Contains(out, "not checked:") {
 		t.Errorf("exit %d\n%s", exit, out)
+	}
+}
+
+func TestJobNamedWithoutItsKind(t *testing.T) {
+	p := pictureOf(t, pendingCase{Objects: []map[string]any{{"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": map[string]any{"name": "train", "namespace": "default", "uid": "u"}, "spec": map[string]any{}}}})
+	_, err := p.Explain(t.Context(), Target{"Pod", "default", "train"})
+	var said strings.Builder
+	cliutil.Report(&said, err)
+	if !strings.Contains(said.String(), "hint: ljctl why-pending job/train\n") {
+		t.Error(said.String())
 	}
 }
 

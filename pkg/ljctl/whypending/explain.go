@@ -3,6 +3,8 @@ package whypending
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -68,6 +70,9 @@ func (p *Picture) notFound(t Target) error {
 		}
 	}
 	err := fmt.Errorf("%s not found", t)
+	if c := p.named(t); c != "" {
+		return cliutil.WithHint(err, "ljctl why-pending %s", c)
+	}
 	if near := kube.Nearest(t.Name, names); near != "" {
 		return cliutil.WithHint(err, "did you mean %s?", near)
 	}
@@ -77,6 +82,19 @@ func (p *Picture) notFound(t Target) error {
 		}
 	}
 	return cliutil.WithHint(err, "see what waits with: ljctl why-pending -A")
+}
+
+// named is what makes pods and has the name that was taken for a pod's, as
+// the user would write it; of several the one that is made by no other.
+func (p *Picture) named(t Target) string {
+	var found []string
+	for _, c := range p.owners {
+		if t.Kind == "Pod" && c.Namespace == t.Namespace && c.Name == t.Name && p.parent(c.meta) == nil {
+			found = append(found, strings.ToLower(c.Kind)+"/"+c.Name)
+		}
+	}
+	slices.Sort(found)
+	return strings.Join(found[:min(len(found), 1)], "")
 }
 
 // ExplainDraft answers for a pod that does not exist yet.

@@ -34,6 +34,7 @@ func (q *inquiry) lead() {
 	for _, r := range bad {
 		q.say(explain.Cause{Reason: r})
 	}
+	q.checkNames()
 	if name := zeroCore(pod, q.cfg); name != "" {
 		c := explain.Cause{Reason: reason.Reason{Code: "core-zero", Device: name}}
 		if q.draft {

@@ -3,6 +3,7 @@ package whypending
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -63,7 +64,11 @@ func (q *inquiry) node(n *v1.Node, nr offline.NodeResult) explain.Node {
 				continue // the cards say it better, or the request itself
 			}
 		}
-		out.Causes = append(out.Causes, q.filtered(n, c, sick != nil)...)
+		for _, f := range q.filtered(n, c, sick != nil) {
+			if !told(out.Causes, f) {
+				out.Causes = append(out.Causes, f)
+			}
+		}
 	}
 	out.Causes = append(out.Causes, q.withAgent(n, cards)...)
 	if !refused && len(cards) > 0 {
@@ -72,6 +77,14 @@ func (q *inquiry) node(n *v1.Node, nr offline.NodeResult) explain.Node {
 		q.notes = append(q.notes, fmt.Sprintf("node %s: the scheduler's filter would accept what the cards refuse; please report this", n.Name))
 	}
 	return out
+}
+
+// told tells whether a cause is among those said already. Four filters look at
+// volumes, and each says of a missing claim that it is missing.
+func told(said []explain.Cause, c explain.Cause) bool {
+	return c.Check == explain.Volumes && slices.ContainsFunc(said, func(s explain.Cause) bool {
+		return s.Check == c.Check && s.Reason.Code == c.Reason.Code
+	})
 }
 
 // notReady is the node's own condition.

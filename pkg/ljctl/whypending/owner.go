@@ -161,7 +161,11 @@ func (q *inquiry) quotas(c *controller) bool {
 			if by := q.quotaUsers(c.Namespace, name); by != "" {
 				text += " by " + by
 			}
-			q.say(explain.Cause{Reason: reason.Reason{Code: "quota-exceeded", Device: rq.Name, Want: want.Value(), Free: hard.Value() - used.Value(), Total: hard.Value(), Detail: []string{text}}})
+			c := explain.Cause{Reason: reason.Reason{Code: "quota-exceeded", Device: rq.Name, Want: want.Value(), Free: hard.Value() - used.Value(), Total: hard.Value(), Detail: []string{text}}}
+			if want.Cmp(hard) > 0 {
+				c.Text = fmt.Sprintf("quota %s is smaller than one pod: %s; no pod's end makes room", rq.Name, text)
+			}
+			q.say(c)
 			return true
 		}
 	}

@@ -1,6 +1,8 @@
 package whypending
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -8,7 +10,9 @@ import (
 
 	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/explain"
+	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/core/request"
+	"lj.aliyun.com/kit/pkg/core/request/rules"
 )
 
 // describe is the request as understood, for the report.
@@ -56,4 +60,34 @@ func zeroCore(pod *v1.Pod, cfg config.Config) string {
 		}
 	}
 	return ""
+}
+
+// checkNames looks for mistyped names of our resources that no node offers:
+// the API server took them, and no amount of anything makes them there.
+func (q *inquiry) checkNames() {
+	seen := map[string]bool{}
+	for _, list := range [][]v1.Container{q.pod.Spec.InitContainers, q.pod.Spec.Containers} {
+		for i := range list {
+			for _, name := range slices.Sorted(maps.Keys(list[i].Resources.Limits)) {
+				right := rules.Nearest(string(name), q.cfg)
+				if right == "" || seen[string(name)] || q.offered(name) {
+					continue
+				}
+				seen[string(name)] = true
+				c := explain.Cause{Reason: reason.Reason{Code: "unknown-gpu-resource", Device: string(name)}}
+				c.Text = c.Reason.Sentence() + "; the nearest right name is " + right
+				q.say(c)
+			}
+		}
+	}
+}
+
+// offered tells whether some node has the resource.
+func (q *inquiry) offered(name v1.ResourceName) bool {
+	for _, n := range q.nodes {
+		if v, ok := n.Status.Allocatable[name]; ok && !v.IsZero() {
+			return true
+		}
+	}
+	return false
 }
