@@ -65,6 +65,8 @@ func TestHostileInput(t *testing.T) {
 		{"no kind", "apiVersion: v1\n", "kind-missing", reason.Invalid, 1},
 		{"Kind with a capital", "apiVersion: v1\nKind: Pod\n", "kind-missing", reason.Invalid, 1},
 		{"an empty List", "apiVersion: v1\nkind: List\nitems: []\n", "nothing-to-check", reason.Unknown, 3},
+		{"a List in a List", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: [{apiVersion: foo/v1, kind: Bar}]}]\n", "kind-not-known", reason.Unknown, 3},
+		{"a list of pods that nobody checked", "apiVersion: v1\nkind: PodList\nitems: []\n", "kind-not-known", reason.Unknown, 2},
 		{"a List of texts", "apiVersion: v1\nkind: List\nitems: [a]\n", "not-an-object", reason.Invalid, 3},
 		{"an exponent that costs minutes", "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1e-100000000}}}]}\n" +
 			"---\napiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, resources: {limits: {cpu: \"1e-100000000\"}}}]}\n", "bad-quantity", reason.Invalid, 7},

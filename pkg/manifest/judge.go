@@ -97,20 +97,27 @@ func (j *judge) root(n *Node) {
 		j.add("", reason.Invalid, reason.Reason{Code: "not-an-object"})
 		return
 	}
+	j.list(n, "")
+}
+
+// list judges an object, or the items of a List, which may be Lists again:
+// kubectl takes them apart to any depth.
+func (j *judge) list(n *Node, path string) {
 	if n.Get("kind").text() != "List" || n.Get("apiVersion").text() != "v1" {
-		j.object(n, "")
+		j.object(n, path)
 		return
 	}
+	at := rules.Join(path, "items")
 	items := n.Get("items").list()
 	if len(items) == 0 {
-		j.add("items", reason.Unknown, reason.Reason{Code: "nothing-to-check"})
+		j.add(at, reason.Unknown, reason.Reason{Code: "nothing-to-check"})
 	}
 	for i, item := range items {
 		if item.Kind != Map {
-			j.add(rules.Index("items", i), reason.Invalid, reason.Reason{Code: "not-an-object"})
+			j.add(rules.Index(at, i), reason.Invalid, reason.Reason{Code: "not-an-object"})
 			continue
 		}
-		j.object(item, rules.Index("items", i))
+		j.list(item, rules.Index(at, i))
 	}
 }
 
@@ -167,9 +174,10 @@ func (j *judge) merge(u *rules.Understood) {
 }
 
 // other judges kinds without a reader: those of Kubernetes that make no pods
-// are checked against their schema, unknown ones are never called valid.
+// are checked against their schema, unknown ones are never called valid, nor
+// is a PodList, whose pods the schema alone says nothing about.
 func (j *judge) other(n *Node, g gvk, path string) {
-	if typeOf(g) != nil {
+	if typeOf(g) != nil && !strings.HasSuffix(g.kind, "List") {
 		j.types(n, g, path)
 		return
 	}

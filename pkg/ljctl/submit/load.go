@@ -67,8 +67,13 @@ func objectsOf(d *manifest.Document) ([]planned, error) {
 		// validate says what is wrong; it never gets further than that.
 		return []planned{{object: &unstructured.Unstructured{Object: map[string]any{}}, source: source, document: d}}, nil
 	}
+	return itemsOf(m, source, d), nil
+}
+
+// itemsOf takes Lists apart, as kubectl does to any depth.
+func itemsOf(m map[string]any, source string, d *manifest.Document) []planned {
 	if m["kind"] != "List" {
-		return []planned{{object: &unstructured.Unstructured{Object: m}, source: source, document: d}}, nil
+		return []planned{{object: &unstructured.Unstructured{Object: m}, source: source, document: d}}
 	}
 	items, _ := m["items"].([]any)
 	var out []planned
@@ -77,9 +82,9 @@ func objectsOf(d *manifest.Document) ([]planned, error) {
 		if !ok {
 			im = map[string]any{}
 		}
-		out = append(out, planned{object: &unstructured.Unstructured{Object: im}, source: fmt.Sprintf("%s, item %d", source, i+1), document: d})
+		out = append(out, itemsOf(im, fmt.Sprintf("%s, item %d", source, i+1), d)...)
 	}
-	return out, nil
+	return out
 }
 
 // valueOf is the tree as client-go holds objects.
