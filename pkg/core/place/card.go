@@ -102,10 +102,10 @@ func (v *View) refuseCut(c *card) reason.Code {
 		return "gpu-vendor"
 	}
 	switch {
+	case c.dev.Vendor == device.NVIDIA && !v.cfg.MIGModelAllowed(c.dev.Model):
+		return "gpu-mig-model" // before health: a well card of the model would not do either
 	case !c.dev.Healthy():
 		return "gpu-unhealthy"
-	case c.dev.Vendor == device.NVIDIA && !v.cfg.MIGModelAllowed(c.dev.Model):
-		return "gpu-mig-model"
 	case c.dev.Vendor == device.NVIDIA && !c.dev.InMIGMode():
 		return "gpu-not-in-mig-mode"
 	}

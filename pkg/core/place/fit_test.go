@@ -84,6 +84,8 @@ func TestReasonsSayWhatIsInTheWay(t *testing.T) {
 			node("n").Cards(8, coretest.A100x80).Obj(), coretest.Request(cfg, "", L{"gpu-slice": 3, "gpu-memory": 4}), []reason.Code{"mig-not-enabled"}},
 		"a slice on a model that is not on the list": {
 			node("n").MIG(8, coretest.H20).Obj(), coretest.Request(cfg, "", L{"gpu-slice": 3}), []reason.Code{"mig-model-not-supported"}},
+		"a slice where one of the cards of a wrong model is sick": {
+			node("n").Cards(2, coretest.T4).Sick(1, "xid-79").Obj(), coretest.Request(cfg, "", L{"gpu-slice": 3}), []reason.Code{"mig-model-not-supported"}},
 		"a slice on an idle MIG card": {
 			node("n").MIG(1, coretest.H800).Obj(), coretest.Request(cfg, "", L{"gpu-slice": 3, "gpu-memory": 4}), nil},
 		"memory is a floor on the profile": {

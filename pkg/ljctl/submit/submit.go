@@ -16,8 +16,8 @@ What it asks of cards is one of:
   --gpu-core and/or --gpu-memory      a share of a card (TDM); --replica N for N equal shares
   --gpu-slice with --gpu-memory       a MIG instance
 
-With --workers N above 1 it is a JobSet whose N pods start all at once or not
-at all; else it is a Job, or with --kind pod a Pod. The manifest is checked as
+With --workers N above 1 it is a JobSet whose N pods are one group (label
+min-member); else it is a Job, or with --kind pod a Pod. The manifest is checked as
 'ljctl validate' does: INVALID stops it, WARN is printed. Nothing is created
 before everything has been checked.`
 
@@ -27,7 +27,7 @@ const example = `  # Two whole NVIDIA cards
   # Half of the compute and 4 GiB of one card
   ljctl submit infer --image vllm:1 --gpu-core 50 --gpu-memory 4
 
-  # Seven workers with RDMA that start together
+  # Seven workers with RDMA, one group
   ljctl submit gang --image nccl:1 --gpus 8 --vendor ppu --workers 7 --rdma -- ./run.sh
 
   # See the manifest, and whether it would fit now
