@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"lj.aliyun.com/kit/pkg/kube"
 	"lj.aliyun.com/kit/pkg/sandbox/cli"
 	"lj.aliyun.com/kit/pkg/sandbox/controlplane"
 	"lj.aliyun.com/kit/pkg/sandbox/fleet"
@@ -108,7 +110,11 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	}
 	if !o.NoScheduler {
 		// Before the nodes: it has its own start-up to do meanwhile.
-		c.scheduler = startScheduler(o.Scheduler, c.dir, o.SchedulerArgs, o.OnScheduler)
+		client, err := kubernetes.NewForConfig(c.AdminConfig())
+		if err != nil {
+			return nil, err
+		}
+		c.scheduler = startScheduler(o.Scheduler, c.dir, o.SchedulerArgs, o.OnScheduler, func(ctx context.Context) time.Time { return leaseRenewed(ctx, client) })
 	}
 	ready := make(chan error, 1)
 	go func() { ready <- c.plane.WaitReady(ctx) }()
@@ -199,11 +205,12 @@ func (c *Cluster) KubernetesVersion() (string, error) {
 	return v.GitVersion, nil
 }
 
-// leaseHolder reads the scheduler's lease; "" if nobody holds it.
-func leaseHolder(ctx context.Context, client kubernetes.Interface, namespace, name string) string {
-	l, err := client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil || l.Spec.HolderIdentity == nil {
-		return ""
+// leaseRenewed tells when somebody last renewed the scheduler's lease, the
+// zero time if nobody holds it.
+func leaseRenewed(ctx context.Context, client kubernetes.Interface) time.Time {
+	l, err := client.CoordinationV1().Leases(kube.Namespace).Get(ctx, kube.SchedulerLease, metav1.GetOptions{})
+	if err != nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || l.Spec.RenewTime == nil {
+		return time.Time{}
 	}
-	return *l.Spec.HolderIdentity
+	return l.Spec.RenewTime.Time
 }

@@ -14,9 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
-	"lj.aliyun.com/kit/pkg/kube"
 	"lj.aliyun.com/kit/pkg/sandbox/statedir"
 )
 
@@ -24,6 +21,8 @@ import (
 type scheduler struct {
 	cancel context.CancelFunc
 	done   chan struct{}
+	// renewed tells when the lease was last renewed.
+	renewed func(context.Context) time.Time
 
 	mu     sync.Mutex
 	state  statedir.Scheduler
@@ -33,9 +32,10 @@ type scheduler struct {
 // restartPause grows with each restart up to its ten-fold.
 const restartPause = time.Second
 
-func startScheduler(program string, dir statedir.Dir, args []string, report func(statedir.Scheduler)) *scheduler {
+func startScheduler(program string, dir statedir.Dir, args []string, report func(statedir.Scheduler),
+	renewed func(context.Context) time.Time) *scheduler {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &scheduler{cancel: cancel, done: make(chan struct{}), report: report}
+	s := &scheduler{cancel: cancel, done: make(chan struct{}), report: report, renewed: renewed}
 	args = append([]string{"scheduler", "--kubeconfig", dir.SchedulerKubeconfig()}, args...)
 	go func() {
 		defer close(s.done)
@@ -77,8 +77,17 @@ func (s *scheduler) once(ctx context.Context, program string, args []string, log
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	s.set(statedir.Scheduler{State: statedir.SchedulerStarting, PID: cmd.Process.Pid, Restarts: restarts})
+	st := statedir.Scheduler{State: statedir.SchedulerStarting, PID: cmd.Process.Pid, Restarts: restarts}
+	s.set(st)
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.awaitLease(watching, st, time.Now())
+	}()
 	err = cmd.Wait()
+	stop()
+	<-watched
 	if err == nil {
 		err = errors.New("ended by itself")
 	}
@@ -86,6 +95,22 @@ func (s *scheduler) once(ctx context.Context, program string, args []string, log
 		err = fmt.Errorf("%w: %s", err, line)
 	}
 	return err
+}
+
+// awaitLease notes that the process leads once the lease is renewed after its
+// start: before that, it is the lease of one that has died.
+func (s *scheduler) awaitLease(ctx context.Context, st statedir.Scheduler, started time.Time) {
+	for ctx.Err() == nil {
+		if s.renewed(ctx).After(started) && ctx.Err() == nil {
+			st.State = statedir.SchedulerLeading
+			s.set(st)
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 // freePort finds a port for the scheduler's health and metrics, so that
@@ -127,18 +152,12 @@ func (c *Cluster) WaitScheduler(ctx context.Context) error {
 	if c.scheduler == nil {
 		return nil
 	}
-	client, err := kubernetes.NewForConfig(c.AdminConfig())
-	if err != nil {
-		return err
-	}
 	for {
 		st := c.scheduler.get()
-		if st.State == statedir.SchedulerStarting && leaseHolder(ctx, client, kube.Namespace, kube.SchedulerLease) != "" {
-			st.State = statedir.SchedulerLeading
-			c.scheduler.set(st)
+		switch {
+		case st.State == statedir.SchedulerLeading:
 			return nil
-		}
-		if st.State == statedir.SchedulerFailed && st.Restarts > 0 {
+		case st.State == statedir.SchedulerFailed && st.Restarts > 0:
 			return fmt.Errorf("the scheduler does not stay up: %s", st.Error)
 		}
 		select {

@@ -127,6 +127,11 @@ func TestNothingIsHandedOutTwiceWhileTheSchedulerIsKilled(t *testing.T) {
 		}
 	}
 	s.judged(t, len(alive))
+	eventually(t, "the scheduler's state after its restarts", func() (bool, string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.last.State == statedir.SchedulerLeading && s.last.Restarts >= 2, fmt.Sprintf("%+v", s.last)
+	})
 }
 
 // judged waits until every pod that is left has a node or a refusal, and
