@@ -55,6 +55,9 @@ type rig struct {
 func newRig(t testing.TB, state *State, objs ...runtime.Object) *rig {
 	t.Helper()
 	r := &rig{t: t, client: fakeAPI(objs), events: map[string][]string{}}
+	// Before any engine runs: the fake takes no lock for its reactors.
+	r.client.PrependReactor("create", "pods", r.bind)
+	r.client.PrependReactor("create", "events", func(k8stesting.Action) (bool, runtime.Object, error) { return true, &eventsv1.Event{}, nil })
 	r.start(state)
 	t.Cleanup(func() { r.halt() })
 	return r
@@ -66,8 +69,6 @@ func (r *rig) start(state *State) {
 	r.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	r.ctx, r.stop, r.state, r.done = ctx, stop, state, make(chan struct{})
-	r.client.PrependReactor("create", "pods", r.bind)
-	r.client.PrependReactor("create", "events", func(k8stesting.Action) (bool, runtime.Object, error) { return true, &eventsv1.Event{}, nil })
 	factory := scheduler.NewInformerFactory(r.client, 0, nil)
 	engine, err := scheduler.New(ctx, r.client, factory, nil, r.recorder,
 		scheduler.WithProfiles(Profiles()...),
