@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/printers"
 
@@ -67,6 +68,9 @@ func NewCmd(f *cliutil.Factory) *cobra.Command {
 		Example: example,
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+		ValidArgsFunction: cliutil.Once(f.CompletePods(func(p kube.PodMeta) bool {
+			return p.Phase == string(v1.PodPending)
+		})),
 	}
 	cliutil.OutputFlag(cmd, &o.output, "text", "text", "wide", "json", "yaml")
 	fs := cmd.Flags()
