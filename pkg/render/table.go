@@ -33,9 +33,6 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// Len is the number of rows.
-func (t *Table) Len() int { return len(t.rows) }
-
 // Print writes the table; without a row it writes nothing.
 func (t *Table) Print(w io.Writer, noHeaders bool) error {
 	if len(t.rows) == 0 {

@@ -143,16 +143,6 @@ func MaxMemMiB(profiles []Profile, slices int) int64 {
 	return most
 }
 
-// ByName finds a profile.
-func ByName(profiles []Profile, name string) (Profile, bool) {
-	for _, p := range profiles {
-		if p.Name == name {
-			return p, true
-		}
-	}
-	return Profile{}, false
-}
-
 // valid refuses profiles that no card can have; inventories come from outside.
 func (p Profile) valid() bool {
 	if p.Slices < 1 || p.Slices > ComputeSlices || p.Size < 1 || p.Size > MemorySlices || p.MemMiB < 1 {

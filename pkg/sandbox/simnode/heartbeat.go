@@ -154,12 +154,6 @@ func (k *Kubelets) heartbeats(ctx context.Context) {
 	}
 }
 
-// exists tells whether the Node is still there.
-func (k *Kubelets) exists(name string) bool {
-	_, err := k.nodes.Get(name)
-	return err == nil
-}
-
 // WaitReady returns when every node whose kubelet answers is Ready and free of
 // the taints that nodes have while they start.
 func (k *Kubelets) WaitReady(ctx context.Context) error {

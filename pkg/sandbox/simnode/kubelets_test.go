@@ -42,7 +42,11 @@ func newFixture(t *testing.T) *fixture {
 	if err := f.Add(ctx, []*v1.Node{node, dead}, func(name string) bool { return name != "dead" }); err != nil {
 		t.Fatal(err)
 	}
-	f.eventually(t, "the nodes seen", func() (bool, string) { return f.exists("n") && f.exists("dead"), "" })
+	f.eventually(t, "the nodes seen", func() (bool, string) {
+		_, err1 := f.nodes.Get("n")
+		_, err2 := f.nodes.Get("dead")
+		return err1 == nil && err2 == nil, ""
+	})
 	return f
 }
 
