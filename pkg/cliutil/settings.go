@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
-	"lj.aliyun.com/kit/pkg/kube"
+	"lj.aliyun.com/kit/pkg/core/spelling"
 )
 
 // Setting is one key that a user may set for himself. Only scalars: labels,
@@ -156,7 +156,7 @@ func (s *Settings) read(path string) (bool, error) {
 		if slices.Contains(known, k) {
 			continue
 		}
-		if near := kube.Nearest(k, known); near != "" {
+		if near := spelling.Closest(k, known); near != "" {
 			problems = append(problems, fmt.Errorf("unknown key %s, did you mean %s?", k, near))
 		} else {
 			problems = append(problems, fmt.Errorf("unknown key %s", k))

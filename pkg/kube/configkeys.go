@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lj.aliyun.com/kit/pkg/core/config"
+	"lj.aliyun.com/kit/pkg/core/spelling"
 )
 
 // maxConfigBytes bounds the text; an API object cannot be much larger.
@@ -121,7 +122,7 @@ func flatten(prefix string, m map[string]any, out map[string]any) []error {
 }
 
 func unknownKey(path string, known []string) error {
-	if near := Nearest(path, known); near != "" {
+	if near := spelling.Closest(path, known); near != "" {
 		return fmt.Errorf("%s: unknown key, did you mean %s?", path, near)
 	}
 	return fmt.Errorf("%s: unknown key; the keys are %s", path, strings.Join(known, ", "))

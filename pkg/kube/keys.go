@@ -1,19 +1,24 @@
 package kube
 
+import (
+	"lj.aliyun.com/kit/pkg/core/request"
+	"lj.aliyun.com/kit/pkg/core/request/rules"
+)
+
 // Fixed names of the suite. What an administrator can change (resource
 // prefix, topology labels) is in pkg/core/config instead.
 const (
 	// SchedulerName is the profile that pods ask for.
-	SchedulerName = "lj-runtimekit-scheduler"
+	SchedulerName = rules.SchedulerName
 	// RuntimeClass is the runtime class that pods ask for.
-	RuntimeClass = "lj-runtime"
+	RuntimeClass = rules.RuntimeClass
 	// EnableLabel, exactly "true", lets a node take our pods.
-	EnableLabel = "lj_runtimekit_enable"
+	EnableLabel = rules.EnableLabel
 	// VendorLabel on a node names the vendor of its cards. It is the label of
 	// the guide's example; administrators may use another.
 	VendorLabel = "accelerator/vendor"
 	// ReplicaLabel on a pod is the number of equal cards per container.
-	ReplicaLabel = "replica"
+	ReplicaLabel = request.ReplicaLabel
 
 	// InventoryAnnotation on a node is device.Inventory, written by its agent.
 	InventoryAnnotation = "lj.aliyun.com/inventory"

@@ -16,6 +16,7 @@ import (
 
 	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/core/request/rules"
+	"lj.aliyun.com/kit/pkg/core/spelling"
 )
 
 // typeCheck compares a tree with a Go type of the Kubernetes API, field by
@@ -194,7 +195,7 @@ func (s *typeCheck) fields(n *Node, t reflect.Type, path string) {
 
 func (s *typeCheck) unknown(key string, t reflect.Type, names []string, path string) {
 	f := rules.Finding{Path: path, Verdict: reason.Invalid, Reason: reason.Reason{Code: "unknown-field", Device: key}}
-	switch right := rules.Closest(key, names); {
+	switch right := spelling.Closest(key, names); {
 	case right != "":
 		f.Hint = fmt.Sprintf("did you mean %s?", right)
 	default:

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lj.aliyun.com/kit/pkg/cliutil"
+	"lj.aliyun.com/kit/pkg/core/spelling"
 	"lj.aliyun.com/kit/pkg/kube"
 )
 
@@ -92,7 +93,7 @@ func NotFound(name, ns string, rows []Row) error {
 	if _, after, ok := strings.Cut(name, "/"); ok {
 		bare = after
 	}
-	if near := kube.Nearest(bare, known); near != "" {
+	if near := spelling.Closest(bare, known); near != "" {
 		return cliutil.WithHint(err, "did you mean %s?", near)
 	}
 	return cliutil.WithHint(err, "ljctl jobs lists them, ljctl jobs -A those of all namespaces")

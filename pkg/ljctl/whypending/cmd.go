@@ -17,6 +17,7 @@ import (
 	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/explain"
 	"lj.aliyun.com/kit/pkg/core/reason"
+	"lj.aliyun.com/kit/pkg/core/spelling"
 	"lj.aliyun.com/kit/pkg/kube"
 )
 
@@ -184,7 +185,7 @@ func (o *options) only(r *explain.Report) error {
 		return nil // no node was looked at, and the report says why
 	}
 	err := fmt.Errorf("node %s not found", o.node)
-	if near := kube.Nearest(o.node, names); near != "" {
+	if near := spelling.Closest(o.node, names); near != "" {
 		return cliutil.WithHint(err, "did you mean %s?", near)
 	}
 	return cliutil.WithHint(err, "see them with: kubectl get nodes")

@@ -13,6 +13,7 @@ import (
 	"lj.aliyun.com/kit/pkg/core/explain"
 	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/core/request"
+	"lj.aliyun.com/kit/pkg/core/spelling"
 	"lj.aliyun.com/kit/pkg/kube"
 )
 
@@ -73,7 +74,7 @@ func (p *Picture) notFound(t Target) error {
 	if c := p.named(t); c != "" {
 		return cliutil.WithHint(err, "ljctl why-pending %s", c)
 	}
-	if near := kube.Nearest(t.Name, names); near != "" {
+	if near := spelling.Closest(t.Name, names); near != "" {
 		return cliutil.WithHint(err, "did you mean %s?", near)
 	}
 	for _, pod := range p.s.Pods {

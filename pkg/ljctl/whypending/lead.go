@@ -10,6 +10,7 @@ import (
 
 	"lj.aliyun.com/kit/pkg/core/explain"
 	"lj.aliyun.com/kit/pkg/core/reason"
+	"lj.aliyun.com/kit/pkg/core/spelling"
 	"lj.aliyun.com/kit/pkg/kube"
 )
 
@@ -75,7 +76,7 @@ func (q *inquiry) checkScheduler() {
 	if name == kube.SchedulerName {
 		return
 	}
-	near := kube.Nearest(name, []string{kube.SchedulerName}) != ""
+	near := spelling.Closest(name, []string{kube.SchedulerName}) != ""
 	if !asksCards(q.pod, q.cfg) && !near {
 		if name == "" {
 			name = v1.DefaultSchedulerName

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"lj.aliyun.com/kit/pkg/core/spelling"
 	"lj.aliyun.com/kit/pkg/kube"
 )
 
@@ -45,7 +46,7 @@ func ParseTarget(arg, namespace string) (Target, error) {
 	case name == "" || strings.Contains(name, "/"):
 		return Target{}, fmt.Errorf("%q: want NAME or KIND/NAME", arg)
 	case k == "":
-		if near := kube.Nearest(word, []string{"pod", "job", "jobset", "deployment", "statefulset", "replicaset", "daemonset", "cronjob"}); near != "" {
+		if near := spelling.Closest(word, []string{"pod", "job", "jobset", "deployment", "statefulset", "replicaset", "daemonset", "cronjob"}); near != "" {
 			return Target{}, fmt.Errorf("kind %q is not known here, did you mean %s?", kind, near)
 		}
 		return Target{}, fmt.Errorf("kind %q is not known here: pods, jobs, jobsets, deployments, stateful, replica and daemon sets, cron jobs are", kind)

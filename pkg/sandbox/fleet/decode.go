@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"lj.aliyun.com/kit/pkg/kube"
+	"lj.aliyun.com/kit/pkg/core/spelling"
 )
 
 // Problem is one thing that is wrong with a fleet file.
@@ -176,7 +176,7 @@ func keysOf(fields map[string]field) []string {
 }
 
 func didYouMean(word string, candidates []string) string {
-	if near := kube.Nearest(word, candidates); near != "" {
+	if near := spelling.Closest(word, candidates); near != "" {
 		return fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return "; known: " + strings.Join(candidates, ", ")

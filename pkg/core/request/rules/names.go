@@ -7,6 +7,7 @@ import (
 	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/core/request"
+	"lj.aliyun.com/kit/pkg/core/spelling"
 )
 
 // foreign are well-known names near ours that belong to other device plugins.
@@ -82,8 +83,8 @@ func nearLabel(key, right string) bool {
 	if home == "" {
 		home = "aliyun.com"
 	}
-	near := domain == "" || domain == "alibabacloud.com" || distance(domain, home) <= 2
-	return near && distance(name, want) <= 1
+	near := domain == "" || domain == "alibabacloud.com" || spelling.Distance(domain, home) <= 2
+	return near && spelling.Distance(name, want) <= 1
 }
 
 // refusedName is the API server's rule for extended resources beyond label
@@ -135,7 +136,7 @@ func gpuDomain(domain string, c config.Config) string {
 		return "amd.com"
 	}
 	for _, home := range []string{"nvidia.com", c.Prefix} {
-		if distance(domain, home) <= 2 {
+		if spelling.Distance(domain, home) <= 2 {
 			return home
 		}
 	}
@@ -153,51 +154,12 @@ func nearestStem(stem, home string, c config.Config) string {
 		if len(s) <= 4 {
 			limit = 1
 		}
-		if d := distance(stem, s); d <= limit && d < least {
+		if d := spelling.Distance(stem, s); d <= limit && d < least {
 			best, least = s, d
 		}
 	}
 	if best == "" && home == c.Prefix && strings.HasPrefix(stem, "gpu-") {
 		best = "gpu-core" // nothing else of this domain begins so
-	}
-	return best
-}
-
-// distance is the Damerau-Levenshtein distance (optimal string alignment) in
-// bytes: inserted, dropped, changed and swapped letters.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	prev2, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(row[j-1]+1, prev[j]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], prev2[j-2]+1)
-			}
-		}
-		prev2, prev, row = prev, row, prev2
-	}
-	return prev[len(b)]
-}
-
-// Closest is the candidate nearest to a mistyped word, empty if none is near:
-// at most a third of its letters differ. Ties go to the first.
-func Closest(word string, candidates []string) string {
-	best, least := "", len(word)/3+1
-	for _, c := range candidates {
-		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < least {
-			best, least = c, d
-		}
 	}
 	return best
 }

@@ -79,20 +79,6 @@ func TestMistypedLabels(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"gpu", "gpu", 0}, {"gpu", "gpus", 1}, {"memroy", "memory", 1}, {"core", "slice", 4}, {"abc", "", 3}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
-		}
-		if got := distance(c.b, c.a); got != c.want {
-			t.Errorf("%q to %q: %d, want %d", c.b, c.a, got, c.want)
-		}
-	}
-}
-
 func TestSelectors(t *testing.T) {
 	in := func(k string, vs ...string) Expr { return Expr{k, "In", vs} }
 	notIn := func(k string, vs ...string) Expr { return Expr{k, "NotIn", vs} }
