@@ -1,5 +1,7 @@
 package mig
 
+import "slices"
+
 // Openness counts what could still be placed on a card: the sizes of all
 // (profile, start) pairs that do not touch used, so that one large place is
 // worth as much as the small ones inside it. Of several starts, the one that
@@ -8,6 +10,22 @@ func Openness(used Mask, profiles []Profile) int {
 	n := 0
 	for _, p := range profiles {
 		n += p.Room(used) * p.Size
+	}
+	return n
+}
+
+// Most is how many instances of the profiles can lie on a card side by side.
+func Most(used Mask, profiles []Profile) int {
+	n := 0
+	for end := 1; end <= MemorySlices; end++ { // the one that ends first is in the way of the fewest others
+		for _, p := range profiles {
+			m := MaskAt(end-p.Size, p.Size)
+			if m != 0 && m&used == 0 && slices.Contains(p.Starts, end-p.Size) {
+				used |= 1<<end - 1
+				n++
+				break
+			}
+		}
 	}
 	return n
 }
