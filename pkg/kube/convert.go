@@ -16,7 +16,7 @@ import (
 // PodOf takes from a pod what decides about cards. Limits count: for extended
 // resources the API server has made requests equal to them.
 func PodOf(p *v1.Pod, c config.Config) request.Pod {
-	out := request.Pod{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Labels: p.Labels}
+	out := request.Pod{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Labels: p.Labels, Annotations: p.Annotations}
 	out.Containers = make([]request.Container, 0, len(p.Spec.InitContainers)+len(p.Spec.Containers))
 	for i := range p.Spec.InitContainers {
 		ct := &p.Spec.InitContainers[i]
@@ -122,6 +122,7 @@ func NodeOf(n *v1.Node, c config.Config) *cluster.Node {
 	out.HyperNode = n.Labels[c.Topology.HyperNode]
 	out.Leaf = n.Labels[c.Topology.Leaf]
 	out.NetworkPod = n.Labels[c.Topology.NetworkPod]
+	out.CardPolicy = config.PolicyNamed(n.Labels[config.CardPolicyKey])
 	text, published := n.Annotations[InventoryAnnotation]
 	if published {
 		inv, err := device.DecodeInventory(text)

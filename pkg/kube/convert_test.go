@@ -125,3 +125,22 @@ func TestNodesSayWhyTheyTakeNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestPoliciesAreReadOrLeft(t *testing.T) {
+	const cards, nodes = "lj.aliyun.com/card-policy", "lj.aliyun.com/node-policy"
+	for text, want := range map[string]config.Policy{"binpack": config.Binpack, "spread": config.Spread, "Spread": "", " spread": "", "": "", "sprad": ""} {
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{cards: text}, Labels: map[string]string{nodes: "spread"}}}
+		r, bad := RequestOf(pod, config.Default())
+		if bad != nil || r.CardPolicy != want || r.NodePolicy != "" {
+			t.Errorf("pod with %q: cards %q, nodes %q, refused by %v", text, r.CardPolicy, r.NodePolicy, bad)
+		}
+		pod.Annotations = map[string]string{nodes: text}
+		if r, _ := RequestOf(pod, config.Default()); r.NodePolicy != want || r.CardPolicy != "" {
+			t.Errorf("pod with %q for nodes: cards %q, nodes %q", text, r.CardPolicy, r.NodePolicy)
+		}
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{cards: text}, Annotations: map[string]string{cards: "spread"}}}
+		if got := NodeOf(node, config.Default()).CardPolicy; got != want {
+			t.Errorf("node with %q: %q", text, got)
+		}
+	}
+}

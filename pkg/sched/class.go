@@ -39,6 +39,8 @@ func classKey(r *request.Request) string {
 	}
 	num(int64(r.Phases))
 	b = strconv.AppendBool(append(b, ' '), r.RDMA)
+	b = append(append(b, ' '), r.NodePolicy...)
+	b = append(append(b, ' '), r.CardPolicy...)
 	for _, res := range r.Resources {
 		b = append(append(b, ' '), res...)
 	}

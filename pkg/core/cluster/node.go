@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/device"
 	"lj.aliyun.com/kit/pkg/core/mig"
 	"lj.aliyun.com/kit/pkg/core/reason"
@@ -23,6 +24,8 @@ type Node struct {
 	// HyperNode, Leaf and NetworkPod are the node's places in the network,
 	// empty where unlabelled.
 	HyperNode, Leaf, NetworkPod string
+	// CardPolicy is the node's own, empty if it says none.
+	CardPolicy config.Policy
 	// Holds are the pods on the node that hold cards.
 	Holds []Hold
 }

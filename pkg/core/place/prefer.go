@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"strings"
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
@@ -41,15 +42,26 @@ func (v *View) allModels(cand []int, word string) bool {
 	return true
 }
 
+// cardPolicy is the one by which the pod's cards are chosen on this node.
+func (v *View) cardPolicy(r *request.Request) config.Policy {
+	return cmp.Or(r.CardPolicy, v.Node.CardPolicy, v.cfg.CardPolicy)
+}
+
+// nodePolicy is the one by which the pod's node is chosen. It does not depend
+// on the node, since scores are compared between nodes.
+func (v *View) nodePolicy(r *request.Request) config.Policy {
+	return cmp.Or(r.NodePolicy, v.cfg.NodePolicy)
+}
+
 // preference orders cards by the card policy; smaller is better. Binpack fills
 // what is in use: of MIG cards the one that loses the least, else the fullest.
-func (v *View) preference(a *request.Ask, c int, use cluster.CardUse) [2]int64 {
+func (v *View) preference(p config.Policy, a *request.Ask, c int, use cluster.CardUse) [2]int64 {
 	used := v.fullness(&v.cards[c], use)
 	key := [2]int64{0, -used}
 	if a.Mode == request.MIG {
 		key[0] = v.opennessLost(a, &v.cards[c], use.Mask)
 	}
-	if v.cfg.CardPolicy == config.Spread {
+	if p == config.Spread {
 		key = [2]int64{used, key[0]}
 	}
 	return key

@@ -6,7 +6,7 @@ import (
 	"lj.aliyun.com/kit/pkg/core/topo"
 )
 
-// Score compares nodes that fit, 0 to 100, by the cluster's node policy.
+// Score compares nodes that fit, 0 to 100, by the node policy.
 // Binpack prefers the node that is fullest and where the pod opens the fewest
 // untouched cards; Spread the opposite. Where cards are to be near each other
 // or near NICs, nodes that are alike to the policy, to a twentieth, are
@@ -19,7 +19,7 @@ func (v *View) Score(r *request.Request) int64 {
 	if why != nil {
 		return 0
 	}
-	score := v.policyScore(o)
+	score := v.policyScore(r, o)
 	if !v.nearness(r) {
 		return score
 	}
@@ -27,7 +27,7 @@ func (v *View) Score(r *request.Request) int64 {
 }
 
 // policyScore is what the node policy says, 0 to 100.
-func (v *View) policyScore(o *Offer) int64 {
+func (v *View) policyScore(r *request.Request, o *Offer) int64 {
 	var full, opened, gpus int64
 	for i := range v.cards {
 		c := &v.cards[i]
@@ -50,7 +50,7 @@ func (v *View) policyScore(o *Offer) int64 {
 		return 0
 	}
 	score := full/gpus/125 + 20 - min(20, 20*opened/gpus) // 0…80 for fullness, 20 for opening no card
-	if v.cfg.NodePolicy == config.Spread {
+	if v.nodePolicy(r) == config.Spread {
 		return 100 - score
 	}
 	return score

@@ -354,8 +354,9 @@ func (s *search) candidates(a *request.Ask) []int {
 // then by the card policy.
 func (s *search) byPolicy(a *request.Ask, cand []int) {
 	keys := make([][3]int64, len(s.v.cards))
+	policy := s.v.cardPolicy(s.r)
 	for _, c := range cand {
-		p := s.v.preference(a, c, s.during(a, c))
+		p := s.v.preference(policy, a, c, s.during(a, c))
 		keys[c] = [3]int64{0, p[0], p[1]}
 		if s.elsewhere(c).Untouched() {
 			keys[c][0] = 1

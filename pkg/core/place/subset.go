@@ -88,8 +88,9 @@ func (s *search) newPick(a *request.Ask, cand []int) *pick {
 			p.free |= 1 << c
 		}
 	}
+	policy := v.cardPolicy(s.r)
 	for _, c := range cand {
-		p.policy[c] = v.preference(a, c, s.during(a, c))
+		p.policy[c] = v.preference(policy, a, c, s.during(a, c))
 		if s.r.RDMA {
 			p.tier[c] = topo.Nearest(v.cards[c].dev, v.fabric())
 		}

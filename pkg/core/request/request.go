@@ -41,7 +41,7 @@ type Container struct {
 // order of the manifest: init containers and sidecars first, then apps.
 type Pod struct {
 	Namespace, Name, UID string
-	Labels               map[string]string
+	Labels, Annotations  map[string]string
 	Containers           []Container
 }
 
@@ -82,6 +82,9 @@ type Request struct {
 	Unit config.Unit
 	// Replica is the label's value, 1 if it is not there or has no meaning.
 	Replica int
+	// NodePolicy and CardPolicy are the pod's own, empty if it says nothing
+	// that is understood.
+	NodePolicy, CardPolicy config.Policy
 }
 
 // Empty tells whether the pod asks for no card at all. The RDMA switch alone
@@ -123,7 +126,9 @@ const migSlices = mig.ComputeSlices
 // may be Empty, or the reasons why the pod can never be placed as written.
 // gpu-core 0 counts as absent here; validate refuses it.
 func Parse(p Pod, c config.Config) (*Request, []reason.Reason) {
-	r := &Request{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Unit: c.Unit, Replica: 1}
+	r := &Request{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Unit: c.Unit, Replica: 1,
+		NodePolicy: config.PolicyNamed(p.Annotations[config.NodePolicyKey]),
+		CardPolicy: config.PolicyNamed(p.Annotations[config.CardPolicyKey])}
 	var bad []reason.Reason
 	named := map[string]bool{}
 	phases := phasesOf(p.Containers)

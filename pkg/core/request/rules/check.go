@@ -41,6 +41,7 @@ func (k *checker) template(t *Template) {
 	}
 	k.replica(t, u)
 	k.labelKeys(t, u)
+	k.policies(t)
 	k.together(t, u)
 	k.nodeName(t, u)
 	k.selectors(t)

@@ -223,7 +223,7 @@ func find(list []Amount, name string) *Amount {
 
 // Pod is the template as the scheduler would see a pod of it.
 func (t *Template) Pod(namespace string) request.Pod {
-	p := request.Pod{Namespace: namespace, Labels: t.Meta.Labels}
+	p := request.Pod{Namespace: namespace, Labels: t.Meta.Labels, Annotations: t.Meta.Annotations}
 	for i := range t.Containers {
 		c := &t.Containers[i]
 		p.Containers = append(p.Containers, request.Container{Name: c.Name, Kind: c.Kind, Resources: c.amounts()})
