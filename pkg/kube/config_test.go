@@ -24,7 +24,7 @@ memoryUnit: MiB
 migModels: [A100, H100]
 nodePolicy: spread
 cardPolicy: spread
-topology: {hyperNode: a/h, leaf: a/l, networkPod: a/p}
+topology: {preset: volcano, hyperNode: a/h, leaf: a/l, networkPod: a/p}
 gangTimeoutSeconds: 60
 backfillAgeSeconds: 30
 `)
@@ -33,12 +33,29 @@ backfillAgeSeconds: 30
 	}
 	want := config.Config{Prefix: "gpu.example.com", Unit: config.MiB, UnitKnown: true, MIGModels: []string{"A100", "H100"},
 		NodePolicy: config.Spread, CardPolicy: config.Spread, GangTimeoutSeconds: 60, BackfillAgeSeconds: 30,
-		Topology: config.Topology{HyperNode: "a/h", Leaf: "a/l", NetworkPod: "a/p"}}
+		Topology: config.Topology{Preset: "volcano", HyperNode: "a/h", Leaf: "a/l", NetworkPod: "a/p"}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 	if got, want := len(ConfigValues(got)), len(ConfigKeys()); got != want {
 		t.Errorf("%d values for %d keys", got, want)
+	}
+}
+
+func TestPresetsOfLabelKeys(t *testing.T) {
+	volcano, _ := config.TopologyPreset("volcano")
+	for text, want := range map[string]config.Topology{
+		"topology: {preset: volcano}":            volcano,
+		"topology: {leaf: a/l, preset: volcano}": {Preset: "volcano", HyperNode: volcano.HyperNode, Leaf: "a/l", NetworkPod: volcano.NetworkPod},
+		"topology: {preset: ack}":                config.Default().Topology,
+	} {
+		c, err := ParseConfig(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, c.Topology); d != "" {
+			t.Errorf("%s (-want +got):\n%s", text, d)
+		}
 	}
 }
 
@@ -64,13 +81,16 @@ func TestParseConfigNamesEveryProblem(t *testing.T) {
 			`gangTimeoutSeconds: must be a whole number of seconds, not "3m"`, "migModels: must be a list of model names",
 			`memoryUnit: "GB": must be GiB or MiB`, `nodePolicy: "dense": must be binpack or spread`,
 			`resourcePrefix: "A b" is not a domain name`}},
-		"duplicates are refused":    {"memoryUnit: GiB\nmemoryUnit: MiB\n", []string{"not valid YAML", "already set"}},
-		"no YAML at all":            {"a: b: c", []string{"config.yaml: not valid YAML"}},
-		"a list is no mapping":      {"- memoryUnit", []string{"must be a mapping"}},
-		"an empty value is no null": {"memoryUnit:\n", []string{"memoryUnit: no value"}},
-		"models are single words":   {`migModels: ["NVIDIA A100"]`, []string{`migModels: [0]: "NVIDIA A100" is not one word`}},
-		"ages are positive":         {"backfillAgeSeconds: -1", []string{"backfillAgeSeconds: -1: must be"}},
-		"alias bombs do not expand": {bomb(), []string{"not valid YAML"}},
+		"mistyped presets get a suggestion": {"topology: {preset: volcan}", []string{`topology.preset: "volcan": unknown preset, did you mean volcano?`}},
+		"other presets list ours":           {"topology: {preset: none}", []string{`topology.preset: "none": unknown preset; the presets are ack, volcano, topograph`}},
+		"a preset is a text":                {"topology: {preset: 1}", []string{"topology.preset: must be a text, not 1"}},
+		"duplicates are refused":            {"memoryUnit: GiB\nmemoryUnit: MiB\n", []string{"not valid YAML", "already set"}},
+		"no YAML at all":                    {"a: b: c", []string{"config.yaml: not valid YAML"}},
+		"a list is no mapping":              {"- memoryUnit", []string{"must be a mapping"}},
+		"an empty value is no null":         {"memoryUnit:\n", []string{"memoryUnit: no value"}},
+		"models are single words":           {`migModels: ["NVIDIA A100"]`, []string{`migModels: [0]: "NVIDIA A100" is not one word`}},
+		"ages are positive":                 {"backfillAgeSeconds: -1", []string{"backfillAgeSeconds: -1: must be"}},
+		"alias bombs do not expand":         {bomb(), []string{"not valid YAML"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseConfig(c.text)

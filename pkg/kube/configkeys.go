@@ -18,6 +18,11 @@ import (
 // maxConfigBytes bounds the text; an API object cannot be much larger.
 const maxConfigBytes = 1 << 20
 
+const (
+	topologyPrefix = "topology."
+	presetKey      = topologyPrefix + "preset"
+)
+
 // configKey is one key of the ConfigMap's YAML.
 type configKey struct {
 	path string
@@ -34,11 +39,13 @@ var configKeys = []configKey{
 		func(c *config.Config, v any) error { return setPolicy(&c.NodePolicy, v) }},
 	{"cardPolicy", func(c config.Config) string { return string(c.CardPolicy) },
 		func(c *config.Config, v any) error { return setPolicy(&c.CardPolicy, v) }},
-	{"topology.hyperNode", func(c config.Config) string { return c.Topology.HyperNode },
+	// Before the keys, which win over it.
+	{presetKey, func(c config.Config) string { return c.Topology.Preset }, setPreset},
+	{topologyPrefix + "hyperNode", func(c config.Config) string { return c.Topology.HyperNode },
 		func(c *config.Config, v any) error { return labelKey(&c.Topology.HyperNode, v) }},
-	{"topology.leaf", func(c config.Config) string { return c.Topology.Leaf },
+	{topologyPrefix + "leaf", func(c config.Config) string { return c.Topology.Leaf },
 		func(c *config.Config, v any) error { return labelKey(&c.Topology.Leaf, v) }},
-	{"topology.networkPod", func(c config.Config) string { return c.Topology.NetworkPod },
+	{topologyPrefix + "networkPod", func(c config.Config) string { return c.Topology.NetworkPod },
 		func(c *config.Config, v any) error { return labelKey(&c.Topology.NetworkPod, v) }},
 	{"gangTimeoutSeconds", func(c config.Config) string { return strconv.FormatInt(c.GangTimeoutSeconds, 10) },
 		func(c *config.Config, v any) error { return seconds(&c.GangTimeoutSeconds, v) }},
@@ -55,7 +62,8 @@ func ConfigKeys() []string {
 	return out
 }
 
-// parseConfig returns the settings and the keys that the text sets, sorted.
+// parseConfig returns the settings and the keys that the text sets, sorted. A
+// preset sets the keys that it stands for.
 func parseConfig(text string) (config.Config, []string, error) {
 	c := config.Default()
 	if len(text) > maxConfigBytes {
@@ -81,9 +89,13 @@ func parseConfig(text string) (config.Config, []string, error) {
 		return c, nil, fmt.Errorf("%s: must be a mapping of keys to values", ConfigKey)
 	}
 	var set []string
+	_, preset := values[presetKey]
 	for _, k := range configKeys {
 		v, ok := values[k.path]
 		if !ok {
+			if preset && strings.HasPrefix(k.path, topologyPrefix) {
+				set = append(set, k.path)
+			}
 			continue
 		}
 		if err := k.set(&c, v); err != nil {
@@ -183,6 +195,23 @@ func setPolicy(dst *config.Policy, v any) error {
 		return fmt.Errorf("%q: must be binpack or spread", s)
 	}
 	*dst = p
+	return nil
+}
+
+func setPreset(c *config.Config, v any) error {
+	s, err := text(v)
+	if err != nil {
+		return err
+	}
+	t, ok := config.TopologyPreset(s)
+	if !ok {
+		names := config.TopologyPresets()
+		if near := spelling.Closest(s, names); near != "" {
+			return fmt.Errorf("%.60q: unknown preset, did you mean %s?", s, near)
+		}
+		return fmt.Errorf("%.60q: unknown preset; the presets are %s", s, strings.Join(names, ", "))
+	}
+	c.Topology = t
 	return nil
 }
 

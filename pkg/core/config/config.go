@@ -60,14 +60,6 @@ func ParsePolicy(s string) (Policy, error) {
 	return "", fmt.Errorf("policy %q: must be binpack or spread", s)
 }
 
-// Topology names the node labels of the three network levels above a node,
-// nearest first.
-type Topology struct {
-	HyperNode  string
-	Leaf       string
-	NetworkPod string
-}
-
 // Config is what a cluster has settled. The zero value is not usable; start
 // from Default.
 type Config struct {
@@ -95,17 +87,14 @@ type Config struct {
 
 // Default returns the settings that hold where the cluster says nothing.
 func Default() Config {
+	topology, _ := TopologyPreset(DefaultPreset)
 	return Config{
-		Prefix:     "aliyun.com",
-		Unit:       GiB,
-		MIGModels:  []string{"A100", "H800"},
-		NodePolicy: Binpack,
-		CardPolicy: Binpack,
-		Topology: Topology{
-			HyperNode:  "lj.aliyun.com/hypernode",
-			Leaf:       "alibabacloud.com/asw-id",
-			NetworkPod: "alibabacloud.com/point-of-delivery",
-		},
+		Prefix:             "aliyun.com",
+		Unit:               GiB,
+		MIGModels:          []string{"A100", "H800"},
+		NodePolicy:         Binpack,
+		CardPolicy:         Binpack,
+		Topology:           topology,
 		GangTimeoutSeconds: 180,
 		BackfillAgeSeconds: 600,
 	}

@@ -49,3 +49,18 @@ func TestUnits(t *testing.T) {
 		}
 	}
 }
+
+func TestTopologyPresets(t *testing.T) {
+	for _, name := range TopologyPresets() {
+		p, ok := TopologyPreset(name)
+		if !ok || p.Preset != name || p.HyperNode == "" || p.Leaf == "" || p.NetworkPod == "" || p.Leaf == p.NetworkPod || p.HyperNode == p.Leaf {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if p, ok := TopologyPreset(DefaultPreset); !ok || p != Default().Topology {
+		t.Errorf("the default is %+v, its preset %+v", Default().Topology, p)
+	}
+	if _, ok := TopologyPreset("Volcano"); ok {
+		t.Error("a preset that is not there was found")
+	}
+}
