@@ -35,7 +35,7 @@ const example = `  # In a pod, with its service account
 // NewCmd makes the command.
 func NewCmd(streams genericiooptions.IOStreams) *cobra.Command {
 	o := server.Options{LeaderElect: true, BindAddress: "127.0.0.1", SecurePort: server.DefaultPort,
-		UserAgent: cliutil.UserAgent(kube.SchedulerName)}
+		UserAgent: cliutil.UserAgent(kube.SchedulerName), Version: cliutil.Version}
 	cmd := &cobra.Command{
 		Use:               "scheduler",
 		Short:             "Run the scheduler for GPU pods",

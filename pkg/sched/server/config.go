@@ -26,7 +26,7 @@ func firstConfig(ctx context.Context, client kubernetes.Interface) config.Config
 	ctx, cancel := context.WithTimeout(ctx, configWait)
 	defer cancel()
 	c, origin := kube.ReadConfig(ctx, client)
-	klog.FromContext(ctx).Info("Settings", "from", origin.String())
+	klog.FromContext(ctx).Info("Settings", "from", origin.String(), "values", c)
 	return c
 }
 

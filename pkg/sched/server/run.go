@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sort"
 	"time"
 
@@ -13,11 +14,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
+	baseversion "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/utils/clock"
 
 	"lj.aliyun.com/kit/pkg/kube"
 	"lj.aliyun.com/kit/pkg/sched"
+	"lj.aliyun.com/kit/pkg/sched/metrics"
 )
 
 // Options are what an administrator chooses on the command line. What the
@@ -33,6 +37,8 @@ type Options struct {
 	SecurePort  int
 	// UserAgent names the program to the API server.
 	UserAgent string
+	// Version is that of the program, for the log and the metrics.
+	Version string
 }
 
 // DefaultPort differs from kube-scheduler's 10259, beside which the scheduler
@@ -57,6 +63,7 @@ const candidates = 100
 // since what it remembers may be out of date.
 func Run(ctx context.Context, o Options) error {
 	logger := klog.FromContext(ctx)
+	logger.Info("Starting", "scheduler", kube.SchedulerName, "version", o.Version, "engine", engineVersion(), "go", runtime.Version())
 	if err := sched.ApplyGates(); err != nil {
 		return err
 	}
@@ -97,8 +104,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	state.Fence(lead.may)
+	fleet := metrics.NewFleet(factory.Core().V1().Nodes().Lister(), factory.Core().V1().Pods().Lister(), state.Config, clock.RealClock{})
 	ready := &readiness{}
-	stopServing, err := serve(o, cfg, ready, lead)
+	stopServing, err := serve(o, cfg, ready, lead, metrics.NewRegistry(metrics.Sources{Version: o.Version, Fleet: fleet, Leading: lead.leading.Load}))
 	if err != nil {
 		return err
 	}
@@ -113,8 +121,15 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ready.synced()
 	logger.Info("Ready", "scheduler", kube.SchedulerName, "leaderElection", o.LeaderElect)
+	foreign := &foreigners{fleet: fleet, leading: lead.leading.Load, recorder: broadcaster.NewRecorder(scheme.Scheme, kube.SchedulerName)}
+	watching := make(chan struct{})
+	go func() { defer close(watching); foreign.watch(ctx) }()
+	defer func() { cancel(); <-watching }()
 	return lead.run(ctx, engine.Run)
 }
+
+// engineVersion is that of the linked Kubernetes packages.
+func engineVersion() string { return baseversion.Get().GitVersion }
 
 func restConfig(o Options) (*rest.Config, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
@@ -138,7 +153,11 @@ func reachable(ctx context.Context, client kubernetes.Interface, host string) er
 	for try := range 15 {
 		v, e := client.Discovery().ServerVersion()
 		if e == nil {
-			logger.Info("Connected", "server", host, "version", v.GitVersion)
+			missing, err := absent(client.Discovery())
+			if err != nil {
+				return err
+			}
+			logger.Info("Connected", "server", host, "version", v.GitVersion, "absentCollections", missing)
 			return nil
 		}
 		if err = e; try == 0 {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -19,6 +21,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
+	// Requests to the API server, and who leads, among the engine's metrics.
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection"
 
 	"lj.aliyun.com/kit/pkg/kube"
 )
@@ -45,7 +50,7 @@ func (r *readiness) check(*http.Request) error {
 
 // serve answers /healthz, /livez and /readyz to anybody, and /metrics to whom
 // the API server says may see it, over TLS with a certificate made at start.
-func serve(o Options, cfg *rest.Config, ready *readiness, lead *leader) (stop func(), err error) {
+func serve(o Options, cfg *rest.Config, ready *readiness, lead *leader, own prometheus.Gatherer) (stop func(), err error) {
 	if o.SecurePort == 0 {
 		return func() {}, nil
 	}
@@ -62,7 +67,7 @@ func serve(o Options, cfg *rest.Config, ready *readiness, lead *leader) (stop fu
 	if err := secure.ApplyTo(&info); err != nil {
 		return nil, fmt.Errorf("health and metrics on %s port %d: %w", o.BindAddress, o.SecurePort, err)
 	}
-	handler, err := guarded(routes(ready, lead), o, info)
+	handler, err := guarded(routes(ready, lead, own), o, info)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +79,9 @@ func serve(o Options, cfg *rest.Config, ready *readiness, lead *leader) (stop fu
 	return func() { close(end); <-stopped }, nil
 }
 
-func routes(ready *readiness, lead *leader) http.Handler {
+// routes has the engine's metrics, which are the process's, and our own in one
+// answer.
+func routes(ready *readiness, lead *leader, own prometheus.Gatherer) http.Handler {
 	m := mux.NewPathRecorderMux(kube.SchedulerName)
 	checks := []healthz.HealthChecker{healthz.PingHealthz}
 	if lead.health != nil {
@@ -83,7 +90,8 @@ func routes(ready *readiness, lead *leader) http.Handler {
 	healthz.InstallHandler(m, checks...)
 	healthz.InstallLivezHandler(m, checks...)
 	healthz.InstallReadyzHandler(m, append(checks, healthz.NamedCheck("caches", ready.check))...)
-	m.Handle("/metrics", legacyregistry.HandlerWithReset())
+	m.Handle("/metrics", promhttp.HandlerFor(prometheus.Gatherers{legacyregistry.DefaultGatherer, own},
+		promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	return m
 }
 

@@ -12,11 +12,20 @@ import (
 	"time"
 )
 
-func get(t *testing.T, url string) (int, string) {
+func get(t *testing.T, url string) (int, string) { t.Helper(); return getAs(t, url, "") }
+
+func getAs(t *testing.T, url, token string) (int, string) {
 	t.Helper()
 	c := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} // a certificate made at start
-	resp, err := c.Get(url)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := c.Do(r)
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -51,6 +60,20 @@ func TestHealthIsForAllAndMetricsAreNot(t *testing.T) {
 	}
 	if code, body := get(t, base+"/metrics"); code == http.StatusOK || strings.Contains(body, "scheduler_") {
 		t.Errorf("/metrics answers anybody: %d", code)
+	}
+	if code, _ := getAs(t, base+"/metrics", "bad"); code != http.StatusUnauthorized {
+		t.Errorf("/metrics with a bad token: %d", code)
+	}
+	wait(t, "leading", func() bool {
+		_, body := getAs(t, base+"/metrics", goodToken)
+		return strings.Contains(body, "\nlj_nodes{")
+	}, ended)
+	_, body := getAs(t, base+"/metrics", goodToken)
+	for _, name := range []string{"scheduler_pending_pods", "rest_client_requests_total", "lj_build_info",
+		"lj_foreign_pods 0", "lj_binding_retries_total", "lj_fence_refusals_total", `lj_nodes{state="open"} 0`} {
+		if !strings.Contains(body, "\n"+name) {
+			t.Errorf("/metrics lacks %s", name)
+		}
 	}
 	stop()
 	if err := <-ended; err != nil {
