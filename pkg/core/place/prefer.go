@@ -2,7 +2,6 @@ package place
 
 import (
 	"cmp"
-	"strings"
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
 	"lj.aliyun.com/kit/pkg/core/config"
@@ -16,30 +15,21 @@ type manner struct {
 	domains bool // the domains before the connections
 }
 
-// mannerOf follows the product's rules. An 810E is placed by its links for 2,
-// 4 and 8 cards and without topology for other numbers. An M890P is placed by
-// PCI domains first. Instances have no links: a card in MIG mode takes part in
-// no peer-to-peer traffic.
+// mannerOf follows the product's rules. An M890P is placed by PCI domains
+// first. Instances have no links: a card in MIG mode takes part in no
+// peer-to-peer traffic. Cards of several families are placed as any other.
 func (v *View) mannerOf(a *request.Ask, cand []int) manner {
 	if a.Count < 2 || a.Mode == request.MIG {
 		return manner{}
 	}
-	switch {
-	case v.allModels(cand, "810E"):
-		return manner{near: a.Count == 2 || a.Count == 4 || a.Count == 8}
-	case v.allModels(cand, "M890P"):
-		return manner{near: true, domains: true}
-	}
-	return manner{near: true}
-}
-
-func (v *View) allModels(cand []int, word string) bool {
-	for _, c := range cand {
-		if !strings.Contains(v.cards[c].dev.Model, word) {
-			return false
+	f := FamilyOf(v.cards[cand[0]].dev.Model)
+	for _, c := range cand[1:] {
+		if FamilyOf(v.cards[c].dev.Model) != f {
+			f = Other
 		}
 	}
-	return true
+	near := f.UsesTopology(int64(a.Count))
+	return manner{near: near, domains: near && f == PPUM890P}
 }
 
 // cardPolicy is the one by which the pod's cards are chosen on this node.

@@ -212,10 +212,10 @@ func (k *checker) vendors(t *Template, r *request.Request, nodes []FleetNode) {
 	if len(s.vendors) > 1 {
 		k.add(at, reason.Reason{Code: "vendor-unpinned", Device: k.Config.GPU(), Detail: s.vendors})
 	}
-	if s.allModels("810E") && whole > 1 && whole != 2 && whole != 4 && whole != 8 {
+	if whole > 1 && !s.family().UsesTopology(whole) {
 		k.add(at, reason.Reason{Code: "topology-not-applied", Want: whole, Detail: s.models})
 	}
-	if s.allModels("M890P") && !r.RDMA {
+	if s.family() == place.PPUM890P && !r.RDMA {
 		k.add(at, reason.Reason{Code: "affinity-off", Detail: s.models})
 	}
 }
@@ -240,13 +240,17 @@ func shapeOf(nodes []FleetNode) shape {
 
 func (s shape) only(v device.Vendor) bool { return len(s.vendors) == 1 && s.vendors[0] == string(v) }
 
-func (s shape) allModels(word string) bool {
-	for _, m := range s.models {
-		if !strings.Contains(m, word) {
-			return false
+// family is the one of all models, place.Other if they are of several.
+func (s shape) family() place.Family {
+	f := place.Other
+	for i, m := range s.models {
+		g := place.FamilyOf(m)
+		if i > 0 && g != f {
+			return place.Other
 		}
+		f = g
 	}
-	return len(s.models) > 0
+	return f
 }
 
 func sorted(set map[string]bool) []string {
