@@ -50,6 +50,14 @@ soak: ## the property tests with many more seeds, and each fuzz target for a min
 bench: ## the benchmarks, ten times each, for benchstat
 	$(GO) test -run '^$$' -bench . -benchmem -count 10 ./pkg/core/... ./pkg/sched/... ./pkg/ljctl/...
 
+$(BIN)/kube-scheduler: FORCE
+	@mkdir -p $(BIN)
+	$(GO) build -ldflags '$(LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/kube-scheduler
+
+.PHONY: bench-sched
+bench-sched: $(BIN)/ljnode $(BIN)/ljsandbox $(BIN)/kube-scheduler ## the scheduler against the stock one and its targets, as one table
+	$(GO) run ./hack/bench-sched $(BENCH_ARGS)
+
 .PHONY: lint
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l cmd pkg examples | tee /dev/stderr)"
