@@ -3,12 +3,14 @@ package scheduler
 
 import (
 	"context"
-	"flag"
-	"io"
+	"fmt"
 	"net"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	// The format json.
+	_ "k8s.io/component-base/logs/json/register"
 	"k8s.io/klog/v2"
 
 	"lj.aliyun.com/kit/pkg/cliutil"
@@ -36,6 +38,7 @@ const example = `  # In a pod, with its service account
 func NewCmd(streams genericiooptions.IOStreams) *cobra.Command {
 	o := server.Options{LeaderElect: true, BindAddress: "127.0.0.1", SecurePort: server.DefaultPort,
 		UserAgent: cliutil.UserAgent(kube.SchedulerName), Version: cliutil.Version}
+	var logs *logsapi.LoggingConfiguration
 	cmd := &cobra.Command{
 		Use:               "scheduler",
 		Short:             "Run the scheduler for GPU pods",
@@ -44,25 +47,32 @@ func NewCmd(streams genericiooptions.IOStreams) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return run(cmd.Context(), o)
+			return run(cmd.Context(), o, logs, streams)
 		},
 	}
+	logs = addLogFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig file; without it, the service account of the pod")
 	f.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Schedule only while holding the Lease "+kube.Namespace+"/"+kube.SchedulerLease)
 	f.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address for /healthz, /readyz and /metrics")
 	f.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port for /healthz, /readyz and /metrics over TLS; 0 serves none")
-	addLogFlags(cmd, streams)
 	return cmd
 }
 
-func run(ctx context.Context, o server.Options) error {
+func run(ctx context.Context, o server.Options, logs *logsapi.LoggingConfiguration, streams genericiooptions.IOStreams) error {
 	if o.SecurePort < 0 || o.SecurePort > 65535 {
 		return cliutil.Usagef("--secure-port %d: must be 0 to 65535", o.SecurePort)
 	}
 	if net.ParseIP(o.BindAddress) == nil {
 		return cliutil.Usagef("--bind-address %q: must be an IP address", o.BindAddress)
 	}
+	if bad := logsapi.Validate(logs, nil, nil); len(bad) > 0 {
+		return cliutil.Usagef("log flags: %v", bad.ToAggregate())
+	}
+	if err := logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: streams.ErrOut, InfoStream: streams.Out}, nil); err != nil {
+		return fmt.Errorf("log flags: %w", err)
+	}
+	defer klog.Flush()
 	err := server.Run(ctx, o)
 	if err != nil && ctx.Err() == nil {
 		return cliutil.Explain(err)
@@ -70,18 +80,16 @@ func run(ctx context.Context, o server.Options) error {
 	return nil
 }
 
-// addLogFlags adds -v and --vmodule of klog.
-func addLogFlags(cmd *cobra.Command, streams genericiooptions.IOStreams) {
-	var fs flag.FlagSet
-	klog.InitFlags(&fs)
-	klog.LogToStderr(false)
-	_ = fs.Set("stderrthreshold", "FATAL")
-	// klog writes a line to the output of its severity and to those of all
-	// lower ones; only the lowest goes anywhere, or errors would come thrice.
-	klog.SetOutput(io.Discard)
-	klog.SetOutputBySeverity("INFO", streams.ErrOut)
-	for _, name := range []string{"v", "vmodule"} {
-		cmd.Flags().AddGoFlag(fs.Lookup(name))
+// addLogFlags adds the flags of Kubernetes' own components for their logs.
+func addLogFlags(cmd *cobra.Command) *logsapi.LoggingConfiguration {
+	logs := logsapi.NewLoggingConfiguration()
+	f := cmd.Flags()
+	logsapi.AddFlags(logs, f)
+	f.Lookup("v").Usage = "Verbosity of the log on the error stream; 2 shows each refusal"
+	f.Lookup("logging-format").Usage = "Format of the log: text, or json with one object a line"
+	// For output streams that this command does not split.
+	for _, name := range []string{"log-flush-frequency", "log-text-split-stream", "log-text-info-buffer-size", "log-json-split-stream", "log-json-info-buffer-size"} {
+		f.Lookup(name).Hidden = true
 	}
-	cmd.Flags().Lookup("v").Usage = "Verbosity of the log on the error stream; 2 shows each binding and refusal"
+	return logs
 }
