@@ -9,7 +9,7 @@ import (
 // Clients are the two clients that reading a cluster takes.
 type Clients struct {
 	Typed kubernetes.Interface
-	// Dynamic reads what the suite does not compile in: JobSets.
+	// Dynamic reads what the suite does not compile in: JobSets, HyperNodes.
 	Dynamic dynamic.Interface
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
 	"lj.aliyun.com/kit/pkg/core/config"
+	"lj.aliyun.com/kit/pkg/core/netplace"
 )
 
 // The kind of the snapshot's document; docs/snapshot.md describes it.
@@ -55,6 +56,7 @@ type Snapshot struct {
 	Jobs                   []*batchv1.Job
 	CronJobs               []*batchv1.CronJob
 	JobSets                []*unstructured.Unstructured
+	HyperNodes             []*unstructured.Unstructured
 	Deployments            []*appsv1.Deployment
 	ReplicaSets            []*appsv1.ReplicaSet
 	StatefulSets           []*appsv1.StatefulSet
@@ -107,13 +109,17 @@ func (s *Snapshot) Config() (config.Config, Origin) {
 	return config.Default(), Origin{Kind: FromDefault, Why: "no configmap " + name, Absent: true}
 }
 
+// Network is what the snapshot's HyperNodes say about the network.
+func (s *Snapshot) Network() *netplace.Tree { return NetworkOf(s.HyperNodes) }
+
 // Cluster is the snapshot as far as cards are concerned: every node, sorted
 // by name, with what the pods on it hold, sorted by pod.
 func (s *Snapshot) Cluster(c config.Config) []*cluster.Node {
+	network := s.Network()
 	nodes := make([]*cluster.Node, 0, len(s.Nodes))
 	byName := make(map[string]*cluster.Node, len(s.Nodes))
 	for _, n := range s.Nodes {
-		cn := NodeOf(n, c)
+		cn := NodeIn(n, c, network)
 		nodes = append(nodes, cn)
 		byName[cn.Name] = cn
 	}

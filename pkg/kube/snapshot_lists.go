@@ -184,6 +184,10 @@ var listings = []listing{
 		func(ctx context.Context, c Clients, ns string, o opts) (ro, error) {
 			return c.Dynamic.Resource(JobSets).Namespace(ns).List(ctx, o)
 		}),
+	list("hypernodes.topology.volcano.sh", HyperNodeKind, clusterWide, func(s *Snapshot) *[]*unstructured.Unstructured { return &s.HyperNodes },
+		func(ctx context.Context, c Clients, _ string, o opts) (ro, error) {
+			return c.Dynamic.Resource(HyperNodes).List(ctx, o)
+		}),
 	list("deployments.apps", apps.WithKind("Deployment"), namespaced, func(s *Snapshot) *[]*appsv1.Deployment { return &s.Deployments },
 		func(ctx context.Context, c Clients, ns string, o opts) (ro, error) {
 			return c.Typed.AppsV1().Deployments(ns).List(ctx, o)

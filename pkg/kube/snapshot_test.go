@@ -55,8 +55,11 @@ func fakeClients(objects ...runtime.Object) (Clients, *fake.Clientset) {
 		"metadata": map[string]any{"namespace": "team", "name": "gang", "labels": map[string]any{"env": "prod"}},
 		"spec": map[string]any{"replicatedJobs": []any{map[string]any{"name": "worker", "template": map[string]any{
 			"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "env": []any{map[string]any{"name": "K", "value": "hush-jobset"}}}}}}}}}}}
+	hn := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode",
+		"metadata": map[string]any{"name": "rack-1"}, "spec": map[string]any{"tier": int64(1), "members": []any{map[string]any{"type": "Node",
+			"selector": map[string]any{"exactMatch": map[string]any{"name": "n1"}}}}}}}
 	dyn := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{JobSets: "JobSetList"}, js)
+		map[schema.GroupVersionResource]string{JobSets: "JobSetList", HyperNodes: "HyperNodeList"}, js, hn)
 	return Clients{Typed: typed, Dynamic: dyn}, typed
 }
 
@@ -116,6 +119,9 @@ func TestClusterHasTheHolds(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got[0].Holds); d != "" {
 		t.Error(d)
+	}
+	if got[0].HyperNode != "rack-1" || got[1].HyperNode != "" {
+		t.Errorf("n1 is in HyperNode %q, n2 in %q", got[0].HyperNode, got[1].HyperNode)
 	}
 	if len(got[1].Holds) != 0 {
 		t.Errorf("n2 has holds: %v", got[1].Holds)

@@ -92,6 +92,7 @@ var kindOf = map[string]string{
 	"csistoragecapacities": "CSIStorageCapacity", "priorityclasses": "PriorityClass", "poddisruptionbudgets": "PodDisruptionBudget",
 	"runtimeclasses": "RuntimeClass", "jobs": "Job", "cronjobs": "CronJob", "jobsets": "JobSet", "deployments": "Deployment",
 	"replicasets": "ReplicaSet", "statefulsets": "StatefulSet", "daemonsets": "DaemonSet", "leases": "Lease", "configmaps": "ConfigMap",
+	"hypernodes": "HyperNode",
 }
 
 func pathOf(o map[string]any) string {

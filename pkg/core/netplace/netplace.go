@@ -61,9 +61,13 @@ const (
 	networkPod
 )
 
-// Resolve puts HyperNodes in their places, in whatever order they come.
-func Resolve(all []HyperNode) *Tree {
+// Resolve puts HyperNodes in their places, in whatever order they come. What
+// was wrong when they were read stands among the tree's problems.
+func Resolve(all []HyperNode, unread ...string) *Tree {
 	t := &Tree{byNode: map[string]*domain{}, size: len(all)}
+	for _, sentence := range unread {
+		t.problem("%s", sentence)
+	}
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b HyperNode) int {
 		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Name, b.Name))

@@ -43,7 +43,7 @@ func TestClusterAndFileAgree(t *testing.T) {
 	f := cliutil.NewFactory("ljctl", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
 	f.Clock = clocktesting.NewFakeClock(caseNow)
 	f.SetClients(fake.NewClientset(objects...), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{kube.JobSets: "JobSetList"}))
+		map[schema.GroupVersionResource]string{kube.JobSets: "JobSetList", kube.HyperNodes: "HyperNodeList"}))
 	cmd := NewCmd(f)
 	f.ConfigFlags.AddFlags(cmd.PersistentFlags())
 	cmd.SetArgs([]string{"p", "-n", "default"})
