@@ -45,7 +45,12 @@ func (p *Plugin) Bind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node 
 		// Somebody wrote it before; bound as it is, the pod would hold cards.
 		b.Annotations = map[string]string{kube.AllocationAnnotation: ""}
 	}
-	if err := p.bind(ctx, b); err != nil {
+	if key, ok := keyOf(pod); ok {
+		if err := p.tryBind(ctx, key, b); err != nil {
+			return fwk.AsStatus(fmt.Errorf("bind to node %s: %w", node, err))
+		}
+	}
+	if err := p.bind(ctx, b, metav1.CreateOptions{}); err != nil {
 		return fwk.AsStatus(fmt.Errorf("bind to node %s: %w", node, err))
 	}
 	return nil
@@ -63,7 +68,7 @@ func (s *State) textOf(pod *v1.Pod, node string) string {
 
 // bind returns nil if the pod is bound as wanted, and an error if it is not or
 // if nobody could tell in time.
-func (p *Plugin) bind(ctx context.Context, b *v1.Binding) error {
+func (p *Plugin) bind(ctx context.Context, b *v1.Binding, o metav1.CreateOptions) error {
 	pods := p.handle.ClientSet().CoreV1().Pods(b.Namespace)
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(b), "node", b.Target.Name)
 	end, wait := p.clock.Now().Add(bindRetry), bindWaitMin
@@ -71,7 +76,7 @@ func (p *Plugin) bind(ctx context.Context, b *v1.Binding) error {
 		if err := p.state.mayBind(); err != nil {
 			return err
 		}
-		err := pods.Bind(ctx, b, metav1.CreateOptions{})
+		err := pods.Bind(ctx, b, o)
 		if err == nil {
 			return nil
 		}

@@ -14,6 +14,10 @@ import (
 // are process-wide, which is why the scheduler is a process of its own and the
 // sandbox's API server is not in it. Every choice is here, with its reason:
 var gates = map[featuregate.Feature]bool{
+	// Off by default in 1.37: groups of pods as one entity that is simulated
+	// in memory and committed whole, and our own choice of where it goes.
+	features.GenericWorkload:                 true,
+	features.TopologyAwareWorkloadScheduling: true,
 	// On by default since 1.35. It writes status.nominatedNodeName before each
 	// binding that has PreBind work or waits in Permit: one more write per
 	// pod, for consumers (cluster autoscaler) that read the binding as well.

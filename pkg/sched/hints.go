@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
@@ -18,6 +19,11 @@ import (
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	node := &nodeHint{state: p.state}
 	return []fwk.ClusterEventWithHint{
+		{
+			// What PreEnqueue holds back for its members.
+			Event:          fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Add | fwk.Update},
+			QueueingHintFn: afterGroup,
+		},
 		{
 			Event:          fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete},
 			QueueingHintFn: p.afterPodGone,
@@ -50,6 +56,18 @@ func (p *Plugin) afterPodGone(_ klog.Logger, _ *v1.Pod, oldObj, newObj any) (fwk
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil
+}
+
+// afterGroup: a change of the pod's own group counts.
+func afterGroup(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
+	_, now, err := schedutil.As[*schedulingapi.PodGroup](oldObj, newObj)
+	if err != nil {
+		return fwk.Queue, err
+	}
+	if key, ok := keyOf(pod); ok && key.Namespace == now.Namespace && key.Name == now.Name {
+		return fwk.Queue, nil
+	}
+	return fwk.QueueSkip, nil
 }
 
 // afterOwnLabel: a change of labels counts if it changes the request.

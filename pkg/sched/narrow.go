@@ -8,9 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	v1helper "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -61,7 +58,7 @@ func (p *Plugin) narrow(ctx context.Context, c *cycle, pod *v1.Pod, nodes []fwk.
 		p.indexes.byClass[c.class] = x
 	}
 	p.update(ctx, x, c, nodes)
-	names := x.best(limit, newScreen(pod))
+	names := x.best(limit, newScreen(pod, c.set.Config))
 	if names == nil {
 		// Nowhere, or on few nodes: the filters then say for every node why
 		// not, and preemption needs to see all of them.
@@ -138,45 +135,4 @@ func (x *index) best(limit int, s *screen) sets.Set[string] {
 		}
 	}
 	return nil
-}
-
-// screen passes over nodes that the common in-tree filters would refuse, so
-// that the best nodes for cards are nodes that can be had. It may err on
-// either side: the filters decide, and a pod that all of its best nodes refuse
-// is tried on every node at once.
-type screen struct {
-	pod      *v1.Pod
-	affinity nodeaffinity.RequiredNodeAffinity
-	cpu, mem int64
-}
-
-func newScreen(pod *v1.Pod) *screen {
-	s := &screen{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
-	for i := range pod.Spec.Containers {
-		r := pod.Spec.Containers[i].Resources.Requests
-		s.cpu += r.Cpu().MilliValue()
-		s.mem += r.Memory().Value()
-	}
-	return s
-}
-
-func (s *screen) passes(ni fwk.NodeInfo) bool {
-	n := ni.Node()
-	if n.Spec.Unschedulable {
-		return false
-	}
-	can, used := ni.GetAllocatable(), ni.GetRequested()
-	if s.cpu > can.GetMilliCPU()-used.GetMilliCPU() || s.mem > can.GetMemory()-used.GetMemory() ||
-		len(ni.GetPods()) >= can.GetAllowedPodNumber() {
-		return false
-	}
-	if len(n.Spec.Taints) > 0 {
-		if _, bad := v1helper.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, s.pod.Spec.Tolerations, func(t *v1.Taint) bool {
-			return t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute
-		}, false); bad {
-			return false
-		}
-	}
-	ok, err := s.affinity.Match(n)
-	return err == nil && ok
 }

@@ -3,9 +3,12 @@ package sched
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -23,9 +26,15 @@ const Name = "LJDevices"
 type Plugin struct {
 	state  *State
 	handle fwk.Handle
-	clock  clock.Clock
+	clock  clock.WithDelayedExecution
 
 	indexes indexes
+
+	gangs   sync.Mutex // guards what follows
+	cooling map[types.NamespacedName]*cooling
+	trials  map[types.NamespacedName][]*trial
+	// wideGangs are groups whose plan has failed: the engine chooses nodes.
+	wideGangs map[types.NamespacedName]bool
 }
 
 var (
@@ -39,6 +48,13 @@ var (
 	_ fwk.BindPlugin          = &Plugin{}
 	_ fwk.EnqueueExtensions   = &Plugin{}
 	_ fwk.SignPlugin          = &Plugin{}
+
+	_ fwk.PreEnqueuePlugin         = &Plugin{}
+	_ fwk.PermitPlugin             = &Plugin{}
+	_ fwk.PostBindPlugin           = &Plugin{}
+	_ fwk.PlacementGeneratePlugin  = &Plugin{}
+	_ fwk.PlacementScorePlugin     = &Plugin{}
+	_ fwk.PodGroupPostFilterPlugin = &Plugin{}
 )
 
 // newPlugin wires State to the informers of the engine. Correctness does not
@@ -47,7 +63,8 @@ var (
 // time and never gives a card twice. The handlers confirm what Reserve gave
 // and drop what is gone.
 func newPlugin(state *State, h fwk.Handle) (*Plugin, error) {
-	p := &Plugin{state: state, handle: h, clock: clock.RealClock{}}
+	p := &Plugin{state: state, handle: h, clock: clock.RealClock{}, cooling: map[types.NamespacedName]*cooling{},
+		trials: map[types.NamespacedName][]*trial{}, wideGangs: map[types.NamespacedName]bool{}}
 	core := h.SharedInformerFactory().Core().V1()
 	if _, err := core.Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { p.seen(o) },
@@ -151,25 +168,39 @@ func cycleOf(cs fwk.CycleState) *cycle {
 // PreFilter reads the request. A pod that asks for no card is left to the
 // in-tree plugins; one that breaks the rules is refused for good.
 func (p *Plugin) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	set := p.state.settings.Load()
+	c, bad := p.read(pod, p.state.settings.Load())
+	if len(bad) > 0 {
+		cs.Write(refusedKey, refused{})
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal(bad))
+	}
+	var only *fwk.PreFilterResult
+	if made := planOf(cs); made != nil && made.nodes != nil {
+		only = &fwk.PreFilterResult{NodeNames: sets.New(made.nodes[pod.UID])}
+	}
+	if c.req.Empty() {
+		if only != nil {
+			return only, nil
+		}
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	p.state.setAsked(pod.UID, c.req)
+	cs.Write(Name, c)
+	if cs.IsPodGroupSchedulingCycle() {
+		return only, nil
+	}
+	return p.narrow(ctx, c, pod, nodes), nil
+}
+
+// read makes out what a pod asks, or why it is refused for good.
+func (p *Plugin) read(pod *v1.Pod, set *settings) (*cycle, []reason.Reason) {
 	req, bad := kube.RequestOf(pod, set.Config)
 	if len(bad) == 0 && len(req.Resources) > 0 {
 		bad = wrongRuntime(pod)
 	}
 	if len(bad) > 0 {
-		cs.Write(refusedKey, refused{})
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal(bad))
+		return nil, bad
 	}
-	if req.Empty() {
-		return nil, fwk.NewStatus(fwk.Skip)
-	}
-	p.state.setAsked(pod.UID, req)
-	c := &cycle{req: req, class: p.state.classOf(req), set: set}
-	cs.Write(Name, c)
-	if cs.IsPodGroupSchedulingCycle() {
-		return nil, nil
-	}
-	return p.narrow(ctx, c, pod, nodes), nil
+	return &cycle{req: req, class: p.state.classOf(req), set: set}, nil
 }
 
 // wrongRuntime refuses pods that a node would start without the suite's

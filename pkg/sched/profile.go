@@ -26,6 +26,11 @@ var replaced = map[string]string{
 	// 5,000 nodes they were a third of the time of a cycle.
 	names.NodeResourcesBalancedAllocation: "would even CPU out against packing cards",
 	names.ImageLocality:                   "GPU images are pulled once per node anyway",
+	names.PrioritySort:                    "LJQueueSort takes its place",
+	// A profile has one plugin that makes placements, and one label is not
+	// the four tiers of a network.
+	names.TopologyPlacementGenerator: "LJDevices makes the placements of groups",
+	names.PodGroupPodsCount:          "LJDevices orders the placements of groups",
 }
 
 // NewRegistry has the plugins that Profiles names beyond the in-tree ones.
@@ -35,6 +40,7 @@ func NewRegistry(state *State) frameworkruntime.Registry {
 		Name: func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 			return newPlugin(state, h)
 		},
+		SortName: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return Sort{}, nil },
 		FitName: func(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 			return newFit(ctx, state, args, h)
 		},
@@ -54,6 +60,9 @@ func Profiles() []schedulerapi.KubeSchedulerProfile {
 	p := cfg.Profiles[0]
 	p.SchedulerName = kube.SchedulerName
 	p.Plugins.MultiPoint.Enabled = enabled(p.Plugins.MultiPoint.Enabled)
+	// Fails for a group that was refused before its pods were simulated, since
+	// it then finds no state of its own.
+	p.Plugins.PodGroupPostFilter.Disabled = append(p.Plugins.PodGroupPostFilter.Disabled, schedulerapi.Plugin{Name: names.DynamicResources})
 	for i := range p.PluginConfig {
 		switch a := p.PluginConfig[i].Args.(type) {
 		case *schedulerapi.NodeResourcesFitArgs:
@@ -78,6 +87,9 @@ func enabled(stock []schedulerapi.Plugin) []schedulerapi.Plugin {
 		if pl.Name == names.NodeResourcesFit {
 			out = append(out, schedulerapi.Plugin{Name: Name, Weight: weight}, schedulerapi.Plugin{Name: FitName, Weight: pl.Weight})
 		}
+		if pl.Name == names.PrioritySort {
+			out = append(out, schedulerapi.Plugin{Name: SortName})
+		}
 		if _, gone := replaced[pl.Name]; !gone {
 			out = append(out, pl)
 		}
@@ -97,7 +109,7 @@ func CheckProfiles() error {
 	for _, pl := range ps[0].Plugins.MultiPoint.Enabled {
 		have[pl.Name] = true
 	}
-	for _, want := range []string{Name, FitName, names.DefaultPreemption, names.PrioritySort, names.TaintToleration, names.NodeAffinity} {
+	for _, want := range []string{Name, FitName, SortName, names.DefaultPreemption, names.GangScheduling, names.TaintToleration, names.NodeAffinity} {
 		if !have[want] {
 			return fmt.Errorf("scheduler profile: plugin %s is missing", want)
 		}

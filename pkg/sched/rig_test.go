@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -70,7 +72,11 @@ func (r *rig) start(state *State) {
 	ctx, stop := context.WithCancel(context.Background())
 	r.ctx, r.stop, r.state, r.done = ctx, stop, state, make(chan struct{})
 	factory := scheduler.NewInformerFactory(r.client, 0, nil)
-	engine, err := scheduler.New(ctx, r.client, factory, nil, r.recorder,
+	client := dryRuns{r.client, r.mayBind}
+	if err := state.Attach(ctx, client, factory); err != nil {
+		r.t.Fatal(err)
+	}
+	engine, err := scheduler.New(ctx, client, factory, nil, r.recorder,
 		scheduler.WithProfiles(Profiles()...),
 		scheduler.WithFrameworkOutOfTreeRegistry(NewRegistry(state)),
 		scheduler.WithPodInitialBackoffSeconds(1), scheduler.WithPodMaxBackoffSeconds(1))
@@ -111,15 +117,51 @@ func (r *rig) bind(a k8stesting.Action) (bool, runtime.Object, error) {
 		return false, nil, nil
 	}
 	b := a.(k8stesting.CreateAction).GetObject().(*v1.Binding)
+	if err := r.mayBind(b); err != nil {
+		return true, nil, err
+	}
+	return true, b, commit(r.client, b)
+}
+
+// mayBind is the admission of bindings.
+func (r *rig) mayBind(b *v1.Binding) error {
 	r.mu.Lock()
 	refuse := r.refuse
 	r.mu.Unlock()
 	if refuse != nil {
-		if err := refuse(b); err != nil {
-			return true, nil, err
-		}
+		return refuse(b)
 	}
-	return true, b, commit(r.client, b)
+	return nil
+}
+
+// dryRuns is the fake API with what it lacks: it takes a dry run of a binding
+// for a real one.
+type dryRuns struct {
+	kubernetes.Interface
+	admit func(*v1.Binding) error
+}
+
+func (c dryRuns) CoreV1() corev1.CoreV1Interface { return dryRunCore{c.Interface.CoreV1(), c.admit} }
+
+type dryRunCore struct {
+	corev1.CoreV1Interface
+	admit func(*v1.Binding) error
+}
+
+func (c dryRunCore) Pods(ns string) corev1.PodInterface {
+	return dryRunPods{c.CoreV1Interface.Pods(ns), c.admit}
+}
+
+type dryRunPods struct {
+	corev1.PodInterface
+	admit func(*v1.Binding) error
+}
+
+func (c dryRunPods) Bind(ctx context.Context, b *v1.Binding, o metav1.CreateOptions) error {
+	if len(o.DryRun) > 0 {
+		return c.admit(b)
+	}
+	return c.PodInterface.Bind(ctx, b, o)
 }
 
 var podsGVR = v1.SchemeGroupVersion.WithResource("pods")

@@ -27,6 +27,7 @@ type State struct {
 	// candidates is how many nodes a pod with cards is tried on before all.
 	candidates atomic.Int64
 	fence      atomic.Pointer[func() error]
+	groups     *groups
 
 	mu      sync.RWMutex
 	records map[types.UID]*record
@@ -77,6 +78,7 @@ func NewState(c config.Config) *State {
 		wide: map[types.UID]struct{}{}, classes: map[string]*class{},
 	}
 	s.settings.Store(&settings{c})
+	s.groups = newGroups(s.Config)
 	return s
 }
 

@@ -43,6 +43,8 @@ type answer struct {
 	why    []reason.Reason // nil: fits
 	score  int64
 	scored bool
+	// room is how many pods of the class fit, counted up to counted.
+	room, counted int
 }
 
 // maxAnswers bounds the memory of a view; a queue with more kinds of requests
@@ -83,6 +85,37 @@ func (s *State) score(c *cycle, ni fwk.NodeInfo) int64 {
 		a.score, a.scored = v.place.Score(c.req), true
 	}
 	return a.score
+}
+
+// capacity is how many pods of the class fit beside the pods that the engine
+// shows on the node and the promised ones, counted up to limit.
+func (s *State) capacity(c *cycle, ni fwk.NodeInfo, limit int, promised []*v1.Pod) int {
+	v := s.viewOf(ni.Node().Name)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	a := v.answer(s, c, ni)
+	switch {
+	case a.why != nil:
+		return 0
+	case len(promised) > 0:
+		return s.beside(v, ni, promised).Capacity(c.req, limit)
+	case a.counted < limit:
+		a.room, a.counted = v.place.Capacity(c.req, limit), limit
+	}
+	return min(a.room, limit)
+}
+
+// beside is the node with more pods. The caller holds mu of the view, which is
+// that of this NodeInfo.
+func (s *State) beside(v *view, ni fwk.NodeInfo, more []*v1.Pod) *place.View {
+	n := *v.base
+	n.Holds, _ = s.holdsOf(ni, nil)
+	for _, p := range more {
+		if h, _ := s.holdOf(p, n.Name); h != nil {
+			n.Holds = append(n.Holds, *h)
+		}
+	}
+	return place.NewView(&n, v.set.Config)
 }
 
 // answer returns the node's answer to the class of the request, from memory or

@@ -50,11 +50,14 @@ type NICGrant struct {
 	Tier string `json:"tier,omitempty"`
 }
 
-// GangMark says in which group and round the pod was placed.
+// GangMark says in which group and round the pod was placed, and how near the
+// members are: "node", "HyperNode", "leaf", "network-pod"; empty for a member
+// that was placed alone.
 type GangMark struct {
 	ID    string `json:"id"`
 	Size  int    `json:"size"`
 	Round int    `json:"round"`
+	Tier  string `json:"tier,omitempty"`
 }
 
 // Mask is the part of the card's placement line that an instance covers.

@@ -1,0 +1,199 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"lj.aliyun.com/kit/pkg/core/reason"
+)
+
+// The engine simulates a group in memory and commits it whole (see
+// schedule_one_podgroup.go there). What it lacks is care for what can go wrong
+// behind a commit: it tries the rest of the group again at once and without
+// end, lets members that come later wait with their cards, and does not roll
+// back those that wait already. That is here.
+
+// cooling is the pause of a group whose members failed after a commit.
+type cooling struct {
+	steps int // pauses so far, each twice as long as the one before
+	until time.Time
+	why   string
+	// rejected are members that were rolled back for the sake of another.
+	rejected map[types.UID]bool
+}
+
+// The pauses of a group that fails behind a commit.
+const (
+	coolMin   = time.Second
+	coolSteps = 6 // 64 s
+)
+
+// PreEnqueue keeps members out of the queue while their group cannot be placed
+// for reasons of its own: its members disagree, or it pauses.
+func (p *Plugin) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
+	key, ok := keyOf(pod)
+	if !ok {
+		return nil
+	}
+	if why := p.pause(key); why != "" {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
+	}
+	if g, _, known := p.state.groups.of(key); known && g.Wrong != nil {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal([]reason.Reason{*g.Wrong}))
+	}
+	return nil
+}
+
+// pause is why the group pauses now, "" if it does not.
+func (p *Plugin) pause(key types.NamespacedName) string {
+	p.gangs.Lock()
+	defer p.gangs.Unlock()
+	if c := p.cooling[key]; c != nil && p.clock.Now().Before(c.until) {
+		return c.why
+	}
+	return ""
+}
+
+// Permit lets the members of a group go to their nodes together. All of a
+// commit are here within one loop of the engine; the timer is a last guard.
+func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) (*fwk.Status, time.Duration) {
+	key, ok := keyOf(pod)
+	if !ok {
+		return nil, 0
+	}
+	p.gangs.Lock()
+	if c := p.cooling[key]; c != nil && p.clock.Now().Before(c.until) {
+		// Another member of this very commit has failed already.
+		c.rejected[pod.UID] = true
+		p.gangs.Unlock()
+		return fwk.NewStatus(fwk.Unschedulable, c.why), 0
+	}
+	p.gangs.Unlock()
+	manager := p.handle.PodGroupManager()
+	pg, err := manager.PodGroups().Get(key.Namespace, key.Name)
+	if err != nil {
+		return fwk.AsStatus(err), 0
+	}
+	st, err := manager.PodGroupStates().Get(key.Namespace, key.Name)
+	if err != nil {
+		return fwk.AsStatus(err), 0
+	}
+	if st.ScheduledPodsCount() < int(pg.Spec.SchedulingPolicy.Gang.MinCount) {
+		return fwk.NewStatus(fwk.Wait, "waits for the other members of its group"), time.Duration(p.state.Config().GangTimeoutSeconds) * time.Second
+	}
+	p.startTrial(key, st.AssumedPods(), pod.UID)
+	for uid := range st.AssumedPods() {
+		if w := p.handle.GetWaitingPod(uid); w != nil {
+			w.Allow(Name)
+		}
+	}
+	return nil, 0
+}
+
+// rollBack comes when a member gives its cards back after a commit: the group
+// pauses, and the members that wait for it give theirs back as well.
+func (p *Plugin) rollBack(key types.NamespacedName, pod *v1.Pod) {
+	p.gangs.Lock()
+	c := p.cooling[key]
+	if c != nil && c.rejected[pod.UID] {
+		delete(c.rejected, pod.UID)
+		p.gangs.Unlock()
+		return
+	}
+	if c == nil {
+		c = &cooling{rejected: map[types.UID]bool{}}
+		p.cooling[key] = c
+	}
+	now := p.clock.Now()
+	if !now.Before(c.until) { // one step for a commit, however many members fail
+		d := coolMin << min(c.steps, coolSteps)
+		c.steps++
+		c.until = now.Add(d)
+		c.why = fmt.Sprintf("member %s of the group could not be bound, all are tried again in %v", pod.Name, d)
+		p.clock.AfterFunc(d+10*time.Millisecond, func() { p.wake(key) })
+	}
+	why := c.why
+	var waiting []fwk.WaitingPod
+	p.handle.IterateOverWaitingPods(func(w fwk.WaitingPod) {
+		if k, ok := keyOf(w.GetPod()); ok && k == key && w.GetPod().UID != pod.UID {
+			waiting = append(waiting, w)
+			c.rejected[w.GetPod().UID] = true
+		}
+	})
+	p.gangs.Unlock()
+	for _, w := range waiting {
+		w.Reject(Name, why)
+	}
+	klog.InfoS("A member of a group could not be bound, the group pauses", "group", key, "pod", klog.KObj(pod), "rolledBack", len(waiting))
+}
+
+// wake tries a group's waiting members again.
+func (p *Plugin) wake(key types.NamespacedName) {
+	if st, err := p.handle.PodGroupManager().PodGroupStates().Get(key.Namespace, key.Name); err == nil {
+		p.handle.Activate(klog.Background(), st.UnscheduledPods())
+	}
+}
+
+// PostBind ends the pauses of a group that is placed.
+func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) {
+	key, ok := keyOf(pod)
+	if !ok {
+		return
+	}
+	st, err := p.handle.PodGroupManager().PodGroupStates().Get(key.Namespace, key.Name)
+	if err == nil && st.AllPodsCount() == st.ScheduledPodsCount() {
+		p.gangs.Lock()
+		delete(p.cooling, key)
+		p.gangs.Unlock()
+	}
+}
+
+// SortName is the name of the plugin Sort.
+const SortName = "LJQueueSort"
+
+// Sort is the order in which entities are tried: by priority; then groups of
+// which members run already, since their cards are idle until the others come;
+// then by age on the API. The in-tree order takes the time at which this
+// process has seen an entity, so that after a restart pods that are younger
+// can take the cards of half a group.
+type Sort struct{}
+
+var _ fwk.QueueSortPlugin = Sort{}
+
+// Name implements fwk.Plugin.
+func (Sort) Name() string { return SortName }
+
+// Less implements fwk.QueueSortPlugin.
+func (Sort) Less(a, b fwk.QueuedEntityInfo) bool {
+	if p, q := a.GetPriority(), b.GetPriority(); p != q {
+		return p > q
+	}
+	startedA, bornA := rank(a)
+	startedB, bornB := rank(b)
+	if startedA != startedB {
+		return startedA
+	}
+	if !bornA.Equal(bornB) {
+		return bornA.Before(bornB)
+	}
+	return a.GetTimestamp().Before(b.GetTimestamp())
+}
+
+func rank(e fwk.QueuedEntityInfo) (started bool, born time.Time) {
+	switch x := e.(type) {
+	case *framework.QueuedPodInfo:
+		return false, x.Pod.CreationTimestamp.Time
+	case *framework.QueuedPodGroupInfo:
+		if x.PodGroup != nil {
+			return x.PodGroup.Annotations[boundAnnotation] != "", x.PodGroup.CreationTimestamp.Time
+		}
+	}
+	return false, e.GetTimestamp()
+}

@@ -1,0 +1,301 @@
+package sched
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	v1helper "k8s.io/component-helpers/scheduling/corev1"
+
+	"lj.aliyun.com/kit/pkg/core/config"
+	"lj.aliyun.com/kit/pkg/core/gang"
+	"lj.aliyun.com/kit/pkg/core/reason"
+	"lj.aliyun.com/kit/pkg/kube"
+)
+
+// groups knows the groups of pods from their labels, and shows each to the
+// engine as a PodGroup that exists in this process only: the engine's own
+// group scheduling, which simulates a group in memory and commits it whole,
+// then works on API servers that know no PodGroups.
+//
+// The engine's informer hides pods that have ended, so finished members are
+// counted by their Jobs.
+type groups struct {
+	conf func() config.Config
+	feed *feed
+
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*group
+	// names has the group of each pod as it was when the pod was first seen:
+	// the engine takes a pod's group for immutable, and labels are not.
+	names map[types.UID]string
+	// jobs has the group of each Job that was seen.
+	jobs map[types.UID]types.NamespacedName
+	// changed is told each group that differs from before.
+	changed func(types.NamespacedName)
+}
+
+// group is one group. Its pods and jobs are the informers' and not changed.
+type group struct {
+	key   types.NamespacedName
+	owner string
+	pods  map[types.UID]*v1.Pod
+	jobs  map[types.UID]*batchv1.Job
+	core  gang.Group
+	// marked: the group has been seen placed whole while a pod of it lived.
+	marked bool
+	shown  *schedulingapi.PodGroup // as the engine knows it
+}
+
+// Annotations on PodGroups of ours: members have nodes, and members disagree.
+const (
+	boundAnnotation = "lj.aliyun.com/bound"
+	wrongAnnotation = "lj.aliyun.com/wrong"
+)
+
+func newGroups(conf func() config.Config) *groups {
+	return &groups{conf: conf, feed: newFeed(), byKey: map[types.NamespacedName]*group{}, names: map[types.UID]string{},
+		jobs: map[types.UID]types.NamespacedName{}, changed: func(types.NamespacedName) {}}
+}
+
+// adopt takes a pod of ours before the engine sees it, and puts it into its
+// group. The pod is not shared yet: the informer has just decoded it.
+func (g *groups) adopt(p *v1.Pod) {
+	if p.Spec.SchedulerName != kube.SchedulerName || p.Spec.SchedulingGroup != nil && !kube.Synthetic(p.Spec.SchedulingGroup) {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	name, known := g.names[p.UID]
+	if !known {
+		if ref := kube.GroupOf(p, g.conf()); ref != nil {
+			name = ref.Name
+		}
+		g.names[p.UID] = name
+	}
+	if name == "" {
+		return
+	}
+	p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &name}
+	if kube.Finished(p) {
+		return // its deletion from the informer is on the way
+	}
+	x := g.group(types.NamespacedName{Namespace: p.Namespace, Name: name})
+	x.pods[p.UID] = p
+	g.update(x)
+}
+
+// keyOf is the group of ours to which a pod belongs; ok is false for pods
+// alone and those of real PodGroups.
+func keyOf(p *v1.Pod) (key types.NamespacedName, ok bool) {
+	if !kube.Synthetic(p.Spec.SchedulingGroup) {
+		return key, false
+	}
+	return types.NamespacedName{Namespace: p.Namespace, Name: *p.Spec.SchedulingGroup.PodGroupName}, true
+}
+
+// gone drops a pod that has ended or was deleted.
+func (g *groups) gone(p *v1.Pod) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.names, p.UID)
+	key, ok := keyOf(p)
+	if x := g.byKey[key]; ok && x != nil {
+		delete(x.pods, p.UID)
+		g.update(x)
+	}
+}
+
+// job takes a Job as the API server shows it.
+func (g *groups) job(j *batchv1.Job) {
+	ref := kube.GroupOfJob(j, j.Spec.Template.Labels, g.conf())
+	if ref == nil {
+		return
+	}
+	key := types.NamespacedName{Namespace: j.Namespace, Name: ref.Name}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x := g.group(key)
+	x.jobs[j.UID] = j
+	g.jobs[j.UID] = key
+	g.update(x)
+}
+
+// jobGone drops a Job that was deleted.
+func (g *groups) jobGone(j *batchv1.Job) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	key, ok := g.jobs[j.UID]
+	delete(g.jobs, j.UID)
+	if x := g.byKey[key]; ok && x != nil {
+		delete(x.jobs, j.UID)
+		g.update(x)
+	}
+}
+
+func (g *groups) group(key types.NamespacedName) *group {
+	x := g.byKey[key]
+	if x == nil {
+		x = &group{key: key, pods: map[types.UID]*v1.Pod{}, jobs: map[types.UID]*batchv1.Job{}}
+		g.byKey[key] = x
+	}
+	return x
+}
+
+// update works out anew what the group is, and tells the engine where it
+// differs. The caller holds mu.
+func (g *groups) update(x *group) {
+	defer g.changed(x.key)
+	if len(x.pods) == 0 {
+		if x.shown != nil {
+			g.feed.drop(x.key)
+			x.shown = nil
+		}
+		x.marked = false
+		if len(x.jobs) == 0 {
+			delete(g.byKey, x.key)
+		}
+		return
+	}
+	first := x.count(g.conf())
+	if now := x.podGroup(first); x.shown == nil || !sameGroup(x.shown, now) {
+		if x.shown != nil {
+			now.Generation = x.shown.Generation + 1
+		}
+		x.shown = now
+		g.feed.put(now.DeepCopy())
+	}
+}
+
+// count fills core from the pods and jobs, and returns the first member.
+func (x *group) count(c config.Config) *v1.Pod {
+	x.core = gang.Group{}
+	members := slices.SortedFunc(maps.Values(x.pods), older)
+	first := members[0]
+	x.core.Created = first.CreationTimestamp.Unix()
+	for _, p := range members {
+		if p.DeletionTimestamp != nil {
+			x.core.Leaving++
+			continue
+		}
+		x.core.Members++
+		if p.Spec.NodeName != "" {
+			x.core.Bound++
+		}
+		x.marked = x.marked || placedMark(p)
+		x.agree(p, first, c)
+	}
+	for _, j := range x.jobs {
+		x.core.Finished += int(j.Status.Succeeded)
+	}
+	x.core.Size = max(x.core.Size, 1)
+	x.marked = x.marked || x.core.Satisfied()
+	x.core.Marked = x.marked
+	return first
+}
+
+// agree takes the size that a member names, and sees whether it differs from
+// the others in what must be the same for all.
+func (x *group) agree(p, first *v1.Pod, c config.Config) {
+	ref := kube.GroupOf(p, c)
+	switch {
+	case x.core.Wrong != nil:
+		return
+	case ref == nil:
+		// The label was taken away since.
+		x.core.Wrong = &reason.Reason{Code: "min-member-missing", Device: c.MinMemberLabel(), Want: int64(x.core.Size)}
+		return
+	case ref.Bad != "":
+		x.core.Wrong = &reason.Reason{Code: ref.Bad, Device: c.MinMemberLabel(), Detail: []string{p.Labels[c.MinMemberLabel()]}}
+		return
+	case x.owner == "":
+		x.owner = ref.Owner
+	}
+	if x.core.Size == 0 {
+		x.core.Size = ref.Size
+	}
+	switch {
+	case x.core.Size != ref.Size:
+		x.core.Wrong = &reason.Reason{Code: "min-member-differs", Want: int64(x.core.Size), Free: int64(ref.Size)}
+	case v1helper.PodPriority(p) != v1helper.PodPriority(first):
+		x.core.Wrong = &reason.Reason{Code: "gang-members-differ", Detail: []string{"priority"}}
+	case preemption(p) != preemption(first):
+		x.core.Wrong = &reason.Reason{Code: "gang-members-differ", Detail: []string{"preemptionPolicy"}}
+	}
+}
+
+func preemption(p *v1.Pod) v1.PreemptionPolicy {
+	if p.Spec.PreemptionPolicy == nil {
+		return v1.PreemptLowerPriority
+	}
+	return *p.Spec.PreemptionPolicy
+}
+
+// older orders pods by creation, then by name.
+func older(a, b *v1.Pod) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+}
+
+// placedMark tells whether the pod carries the mark of a group that has been
+// placed whole.
+func placedMark(p *v1.Pod) bool {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == kube.GangCondition {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// podGroup is the group as the engine should see it. Its uid must be unique
+// and not empty, or a second group that preempts is taken for the first; a
+// group is evicted whole, since its members are worth nothing alone.
+func (x *group) podGroup(first *v1.Pod) *schedulingapi.PodGroup {
+	priority := v1helper.PodPriority(first)
+	// The engine counts pods that are leaving as members.
+	quorum := x.core.Quorum()
+	if !x.core.Satisfied() {
+		quorum += x.core.Leaving
+	}
+	pg := &schedulingapi.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: x.key.Namespace, Name: x.key.Name, UID: types.UID(x.key.String()), Generation: 1,
+			CreationTimestamp: first.CreationTimestamp},
+		Spec: schedulingapi.PodGroupSpec{
+			Priority:         &priority,
+			SchedulingPolicy: schedulingapi.PodGroupSchedulingPolicy{Gang: &schedulingapi.GangSchedulingPolicy{MinCount: int32(quorum)}},
+			DisruptionMode:   &schedulingapi.DisruptionMode{All: &schedulingapi.AllDisruptionMode{}},
+		},
+	}
+	pg.Annotations = map[string]string{}
+	if x.core.Bound > 0 {
+		pg.Annotations[boundAnnotation] = "true"
+	}
+	if x.core.Wrong != nil {
+		pg.Annotations[wrongAnnotation] = string(x.core.Wrong.Code)
+	}
+	return pg
+}
+
+func sameGroup(a, b *schedulingapi.PodGroup) bool {
+	return *a.Spec.Priority == *b.Spec.Priority && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
+		a.Spec.SchedulingPolicy.Gang.MinCount == b.Spec.SchedulingPolicy.Gang.MinCount &&
+		maps.Equal(a.Annotations, b.Annotations)
+}
+
+// of returns what is known about a group now; ok is false if nothing is.
+func (g *groups) of(key types.NamespacedName) (core gang.Group, owner string, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x := g.byKey[key]
+	if x == nil || len(x.pods) == 0 {
+		return core, "", false
+	}
+	return x.core, x.owner, true
+}

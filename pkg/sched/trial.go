@@ -1,0 +1,109 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// A binding cannot be taken back, so one that is refused by a policy when
+// others of the group are written would leave half a group on its nodes. Each
+// member's Binding is therefore written as a dry run first, which passes all of
+// admission; only when all have passed are the real ones written.
+
+// trial is the dry run of one commit of a group.
+type trial struct {
+	members sets.Set[types.UID]
+	open    int // members that have not reported
+	err     error
+	done    chan struct{}
+}
+
+// trialWait bounds the wait for the other members' dry runs.
+const trialWait = 60 * time.Second
+
+// startTrial begins the dry run of the members that a commit has brought
+// together: those that wait, and the last one.
+func (p *Plugin) startTrial(key types.NamespacedName, assumed sets.Set[types.UID], last types.UID) {
+	t := &trial{members: sets.New(last), done: make(chan struct{})}
+	p.gangs.Lock()
+	defer p.gangs.Unlock()
+	for uid := range assumed {
+		if p.handle.GetWaitingPod(uid) != nil && p.trialOf(key, uid) == nil {
+			t.members.Insert(uid)
+		}
+	}
+	if t.open = t.members.Len(); t.open > 1 {
+		p.trials[key] = append(p.trials[key], t)
+	}
+}
+
+// trialOf finds the open trial with the member. The caller holds gangs.
+func (p *Plugin) trialOf(key types.NamespacedName, uid types.UID) *trial {
+	for _, t := range p.trials[key] {
+		if t.members.Has(uid) {
+			return t
+		}
+	}
+	return nil
+}
+
+// report ends a member's part in a trial. The caller holds gangs.
+func (p *Plugin) report(key types.NamespacedName, t *trial, err error) {
+	if t.err == nil {
+		t.err = err
+	}
+	if t.open--; t.open > 0 && t.err == nil {
+		return
+	}
+	list := slices.DeleteFunc(p.trials[key], func(x *trial) bool { return x == t })
+	if len(list) == len(p.trials[key]) {
+		return // over already
+	}
+	close(t.done)
+	if p.trials[key] = list; len(list) == 0 {
+		delete(p.trials, key)
+	}
+}
+
+// leaveTrial ends a trial whose member gives its cards back before it could
+// take part.
+func (p *Plugin) leaveTrial(key types.NamespacedName, pod *v1.Pod) {
+	p.gangs.Lock()
+	defer p.gangs.Unlock()
+	if t := p.trialOf(key, pod.UID); t != nil {
+		p.report(key, t, fmt.Errorf("member %s of the group has left", pod.Name))
+	}
+}
+
+// tryBind takes part in the dry run of the group's commit: nil if the API
+// server would bind every member.
+func (p *Plugin) tryBind(ctx context.Context, key types.NamespacedName, b *v1.Binding) error {
+	p.gangs.Lock()
+	t := p.trialOf(key, b.UID)
+	p.gangs.Unlock()
+	if t == nil {
+		return nil // alone, as the replacement of a lost member
+	}
+	err := p.bind(ctx, b, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		err = fmt.Errorf("member %s of the group: %w", b.Name, err)
+	}
+	p.gangs.Lock()
+	p.report(key, t, err)
+	p.gangs.Unlock()
+	select {
+	case <-t.done:
+		return t.err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.clock.After(trialWait):
+		return fmt.Errorf("the other members of the group have not been tried within %v", trialWait)
+	}
+}
