@@ -252,3 +252,17 @@ func TestInstancesLeaveTheLargePlacesOpen(t *testing.T) {
 		})
 	}
 }
+
+// All 12,870 halves of a host of sixteen cards would be looked at otherwise:
+// its two groups are linked in themselves only, so that most halves are out as
+// soon as they have a card of each.
+func TestFewSetsAreLookedAtOnLinkedHosts(t *testing.T) {
+	for name, host := range map[string]func(string, config.Config) *coretest.NodeBuilder{"810E": coretest.PPU810Ex16, "DGX-2": coretest.DGX2} {
+		r := whole(8)
+		s := newSearch(NewView(host("n", cfg).Obj(), cfg), r)
+		p := s.newPick(&r.Asks[0], s.candidates(&r.Asks[0]))
+		if _, ok := p.run(); !ok || p.short || p.leaves > 300 {
+			t.Errorf("%s: found %v after %d sets", name, ok, p.leaves)
+		}
+	}
+}

@@ -61,7 +61,9 @@ type pick struct {
 	best   topo.Set
 	key    key
 	any    bool
-	short  bool // not all sets were looked at
+	level  int                     // of the best set's ring, an index into the host's levels
+	rest   [topo.MaxCards]topo.Set // by position in pool, the cards after it
+	short  bool                    // not all sets were looked at
 	leaves int
 }
 
@@ -163,6 +165,11 @@ func (p *pick) run() (topo.Set, bool) {
 		p.short = true
 		p.grow(base, set)
 	} else {
+		var rest topo.Set
+		for at := len(p.pool) - 1; at >= 0; at-- {
+			p.rest[at] = rest
+			rest |= 1 << p.pool[at]
+		}
 		p.walk(0, p.need, set, base)
 	}
 	return p.best, p.any
@@ -177,24 +184,33 @@ func (p *pick) walk(at, left int, set topo.Set, s sums) {
 	}
 	for ; at+left <= len(p.pool); at++ {
 		c := p.pool[at]
-		if more := p.with(s, set, c); !p.hopeless(&more, left-1) {
+		if more := p.with(s, set, c); !p.hopeless(set|1<<c, p.rest[at], &more, left-1) {
 			p.walk(at+1, left-1, set|1<<c, more)
 		}
 	}
 }
 
-// hopeless tells whether no set with left more cards can be better than the
-// best so far: it touches more domains already, and cannot make up for that by
-// its connections. Behind NVSwitch, where all connections are equal, this
-// leaves few of the sets. Until the pool is widened all sets are equal by what
-// comes before these.
-func (p *pick) hopeless(s *sums, left int) bool {
+// hopeless tells whether no set with left more cards out of rest can be better
+// than the best so far: its cards cannot be on as good a ring, or it touches
+// more domains already and cannot make up for that by its connections. Where
+// groups of cards are linked in themselves only, and behind NVSwitch, where
+// all connections are equal, this leaves few of the sets. Until the pool is
+// widened all sets are equal by what comes before these.
+func (p *pick) hopeless(set, rest topo.Set, s *sums, left int) bool {
 	switch {
 	case !p.any || !p.manner.near || p.loose:
 		return false
 	case p.manner.domains:
 		return s.dom.Count() > p.key[2]
-	case p.key[2] != -p.host.Best():
+	}
+	if levels := len(p.host.Levels()); levels > 1 && p.level < levels {
+		if !p.host.RingWithin(set, set|rest, p.size, p.level) {
+			return true
+		}
+		if p.level > 0 && p.host.RingWithin(set, set|rest, p.size, p.level-1) {
+			return false
+		}
+	} else if p.level > 0 {
 		return false
 	}
 	have := p.size - left
@@ -238,6 +254,12 @@ func (p *pick) judge(set topo.Set, s *sums) {
 		return
 	}
 	p.best, p.key, p.any = set, k, true
+	if p.manner.near && !p.manner.domains {
+		p.level = slices.Index(p.host.Levels(), -k[2])
+		if p.level < 0 {
+			p.level = len(p.host.Levels())
+		}
+	}
 }
 
 // grow starts a set with each card of the pool and adds the card that is worth

@@ -207,18 +207,24 @@ func (h *Host) Ring(s Set) int64 {
 		return 0
 	}
 	for l := range h.levels {
-		if h.ringAt(s, l) {
+		if h.RingWithin(s, s, bits.OnesCount64(s), l) {
 			return h.levels[l]
 		}
 	}
 	return 0
 }
 
-func (h *Host) ringAt(s Set, level int) bool {
+// Levels are the worths of pairs that occur on the host, by links, best first.
+func (h *Host) Levels() []int64 { return h.levels }
+
+// RingWithin tells whether cards out of all could make s a set of size cards
+// with a Ring of the level, an index into Levels, or better. It is never false
+// if they could, and exact if all is s.
+func (h *Host) RingWithin(s, all Set, size, level int) bool {
 	near := h.near[level*h.n : (level+1)*h.n]
-	need := min(2, bits.OnesCount64(s)-1)
+	need := min(2, size-1)
 	for m := s; m != 0; m &= m - 1 {
-		if bits.OnesCount64(near[bits.TrailingZeros64(m)]&s) < need {
+		if bits.OnesCount64(near[bits.TrailingZeros64(m)]&all) < need {
 			return false
 		}
 	}
@@ -228,10 +234,10 @@ func (h *Host) ringAt(s Set, level int) bool {
 		for ; grown != 0; grown &= grown - 1 {
 			next |= near[bits.TrailingZeros64(grown)]
 		}
-		grown = next & s &^ reached
+		grown = next & all &^ reached
 		reached |= grown
 	}
-	return reached == s
+	return s&^reached == 0
 }
 
 // Domains of a card: one bit each for its switch, NUMA node and socket. Of
