@@ -123,7 +123,7 @@ func (c *ControlPlane) populate(ctx context.Context, hook net.Listener) error {
 	if c.controllers, err = startControllers(manager, c.ca.pem, c.opts.NodeGrace); err != nil {
 		return err
 	}
-	if err := install(ctx, client, c.opts.Config); err != nil {
+	if err := install(ctx, c.admin, client, c.opts.Config); err != nil {
 		return err
 	}
 	jobsetCfg, err := c.identity(jobsetUser, "ljsandbox/jobset")
@@ -203,7 +203,7 @@ func (c *ControlPlane) WriteKubeconfig(path string) error {
 // WriteSchedulerKubeconfig writes a kubeconfig of SchedulerUser, which has the
 // scheduler's rights and no more.
 func (c *ControlPlane) WriteSchedulerKubeconfig(path string) error {
-	return c.writeKubeconfig(path, SchedulerUser)
+	return c.writeKubeconfig(path, SchedulerUser, schedulerGroups...)
 }
 
 func (c *ControlPlane) writeKubeconfig(path, user string, groups ...string) error {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 	jobsetclient "sigs.k8s.io/jobset/client-go/clientset/versioned"
 
 	"lj.aliyun.com/kit/pkg/core/device"
@@ -112,8 +113,26 @@ func wholeCard(t *testing.T, pod *v1.Pod, node string, n int) string {
 	return text
 }
 
-// bind does what the scheduler does: one Binding with the allocation in it.
+// bind does what the scheduler does, under its account: one Binding with the
+// allocation in it.
 func bind(t *testing.T, pod *v1.Pod, node, allocation string) {
+	t.Helper()
+	if err := bindAs(t, as(t, cluster.SchedulerKubeconfig()), pod, node, allocation); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// as is a client of the user of a kubeconfig.
+func as(t *testing.T, kubeconfig string) kubernetes.Interface {
+	t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubernetes.NewForConfigOrDie(cfg)
+}
+
+func bindAs(t *testing.T, c kubernetes.Interface, pod *v1.Pod, node, allocation string) error {
 	t.Helper()
 	b := &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
@@ -122,9 +141,7 @@ func bind(t *testing.T, pod *v1.Pod, node, allocation string) {
 	if allocation != "" {
 		b.Annotations = map[string]string{kube.AllocationAnnotation: allocation}
 	}
-	if err := client.CoreV1().Pods(pod.Namespace).Bind(t.Context(), b, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	return c.CoreV1().Pods(pod.Namespace).Bind(t.Context(), b, metav1.CreateOptions{})
 }
 
 // onlyPod waits for the one pod with this label.

@@ -53,18 +53,23 @@ type scheduled struct {
 
 func startScheduled(t *testing.T) *scheduled {
 	t.Helper()
+	return startScheduledWith(t, sandbox.Options{})
+}
+
+// startScheduledWith adds to these options what all tests need.
+func startScheduledWith(t *testing.T, o sandbox.Options) *scheduled {
+	t.Helper()
 	s := &scheduled{}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c, err := sandbox.Start(ctx, sandbox.Options{
-		Scheduler: builtProgram(t, "ljnode", "LJNODE"),
-		Timing:    simnode.Timing{Create: 10 * time.Millisecond, Init: 10 * time.Millisecond, BackOff: 100 * time.Millisecond, MaxBackOff: time.Second},
-		OnScheduler: func(st statedir.Scheduler) {
-			s.mu.Lock()
-			s.last = st
-			s.mu.Unlock()
-		},
-	})
+	o.Scheduler = builtProgram(t, "ljnode", "LJNODE")
+	o.Timing = simnode.Timing{Create: 10 * time.Millisecond, Init: 10 * time.Millisecond, BackOff: 100 * time.Millisecond, MaxBackOff: time.Second}
+	o.OnScheduler = func(st statedir.Scheduler) {
+		s.mu.Lock()
+		s.last = st
+		s.mu.Unlock()
+	}
+	c, err := sandbox.Start(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +82,9 @@ func startScheduled(t *testing.T) *scheduled {
 }
 
 // kill ends the scheduler as a crash would; the sandbox starts it again.
-func (s *scheduled) kill(t *testing.T) {
+func (s *scheduled) kill(t *testing.T) { t.Helper(); s.signal(t, syscall.SIGKILL) }
+
+func (s *scheduled) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	eventually(t, "a scheduler to kill", func() (bool, string) {
 		s.mu.Lock()
@@ -87,7 +94,7 @@ func (s *scheduled) kill(t *testing.T) {
 		}
 		pid := s.last.PID
 		s.last = statedir.Scheduler{}
-		return syscall.Kill(pid, syscall.SIGKILL) == nil, s.last.State
+		return syscall.Kill(pid, sig) == nil, s.last.State
 	})
 }
 
