@@ -190,7 +190,10 @@ func newBroadcaster(ctx context.Context, cfg *rest.Config) (events.EventBroadcas
 func newEngine(ctx context.Context, client kubernetes.Interface, cfg *rest.Config, state *sched.State,
 	recorders func(string) events.EventRecorderLogger) (*scheduler.Scheduler, informers.SharedInformerFactory, error) {
 	factory := scheduler.NewInformerFactory(client, 0, nil)
-	engine, err := scheduler.New(ctx, client, factory, nil, recorders,
+	if err := state.Attach(ctx, client, factory); err != nil {
+		return nil, nil, err
+	}
+	engine, err := scheduler.New(ctx, newLaterStatus(ctx, client), factory, nil, recorders,
 		scheduler.WithKubeConfig(cfg),
 		scheduler.WithComponentConfigVersion("kubescheduler.config.k8s.io/v1"),
 		scheduler.WithProfiles(sched.Profiles()...),

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -334,3 +335,32 @@ func TestCollection(t *testing.T) {
 		}
 	}
 }
+
+func TestStatusOfOurOwnPodGroupsStaysHere(t *testing.T) {
+	asked := 0
+	s := newShim(roundTrip(func(r *http.Request) (*http.Response, error) {
+		asked++
+		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: r}, nil
+	}))
+	patch := func(name string) int {
+		r, err := http.NewRequest(http.MethodPatch, "http://api/apis/scheduling.k8s.io/v1beta1/namespaces/team/podgroups/"+url.PathEscape(name)+"/status", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := s.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode
+	}
+	if got := patch("lj:jobset:train:uid"); got != http.StatusOK || asked != 0 {
+		t.Errorf("our own group: status %d, %d requests to the server", got, asked)
+	}
+	if got := patch("train"); got != http.StatusNotFound || asked != 1 {
+		t.Errorf("a group of the API: status %d, %d requests to the server", got, asked)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
