@@ -86,10 +86,42 @@ func TestDefaultFleetHasEveryKindOfNode(t *testing.T) {
 		add("enabled", fmt.Sprint(n.Enabled))
 		add("unschedulable", fmt.Sprint(n.Unschedulable))
 	}
-	for kind, want := range map[string]int{"network-pod": 2, "leaf": 4, "vendor": len(device.Vendors()), "enabled": 2, "unschedulable": 2} {
+	for kind, want := range map[string]int{"network-pod": 2, "leaf": 6, "vendor": len(device.Vendors()), "enabled": 2, "unschedulable": 2} {
 		if len(domains[kind]) != want {
 			t.Errorf("%s: %v, want %d kinds", kind, domains[kind], want)
 		}
+	}
+}
+
+// The demonstration's groups of 7, 12 and 20 workers with a card each rest on
+// these numbers.
+func TestDefaultFleetHasRoomForTheGroupsOfTheDemonstration(t *testing.T) {
+	f := defaultFleet(t)
+	leaves, pods, nodes := map[string]int64{}, map[string]int64{}, int64(0)
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		if !n.Enabled || n.Unschedulable || n.Cards.Model.Vendor != device.NVIDIA {
+			continue
+		}
+		whole := int64(0)
+		for _, c := range n.Inventory(f.Config.Unit).Cards {
+			if c.Healthy() && !c.InMIGMode() {
+				whole++
+			}
+		}
+		leaves[n.NetworkPod+"/"+n.Leaf] += whole
+		pods[n.NetworkPod] += whole
+		nodes = max(nodes, whole)
+	}
+	if d := cmp.Diff(map[string]int64{"np-1": 30, "np-2": 11}, pods); d != "" {
+		t.Errorf("whole NVIDIA cards of the network-pods (-want +got):\n%s", d)
+	}
+	largest := int64(0)
+	for _, n := range leaves {
+		largest = max(largest, n)
+	}
+	if nodes < 7 || largest >= 12 || pods["np-1"] < 20 || pods["np-1"]-12 >= 20 || pods["np-1"]+pods["np-2"]-12 < 20 {
+		t.Errorf("the groups do not behave as their manifests say: %v", leaves)
 	}
 }
 
@@ -101,8 +133,8 @@ func TestObjectHasLabelsAndAReadableInventory(t *testing.T) {
 	}
 	want := map[string]string{
 		"kubernetes.io/hostname": "ppu-m890p-1", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-		"lj.aliyun.com/hypernode": "hn-6", "alibabacloud.com/asw-id": "leaf-3", "alibabacloud.com/point-of-delivery": "np-2",
-		"accelerator/vendor": "ppu", "lj_runtimekit_enable": "true",
+		"lj.aliyun.com/hypernode": "hn-8", "alibabacloud.com/asw-id": "leaf-5", "alibabacloud.com/point-of-delivery": "np-2",
+		"accelerator/vendor": "ppu", "lj_runtimekit_enable": "true", "aliyun.accelerator/ppu_name": "PPU-M890P",
 	}
 	if diff := cmp.Diff(want, obj.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
