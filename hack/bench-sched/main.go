@@ -25,6 +25,8 @@ type part struct {
 }
 
 var parts = []part{
+	{"engine", (*bench).engineRows},
+	{"quality", (*bench).qualityRows},
 	{"throughput", (*bench).throughputRows},
 	{"jobs", (*bench).jobsRows},
 	{"gang", (*bench).gangRows},

@@ -172,11 +172,11 @@ func (b *bench) refused(ctx context.Context, s *stage, m *meter, what string, n 
 	if err != nil {
 		return err
 	}
+	if after.count == before.count {
+		return fmt.Errorf("%s: %s has counted nothing: the pods are not scheduled as a group", what, metric)
+	}
 	b.say("%s: %s", what, sum.why)
 	b.add(Row{Name: what + ", request to reason", Figure: sum.lastRefused.Sub(start).Seconds(), Unit: "s", LessIsBetter: true, Target: &Target{Value: 1}})
-	if after.count == before.count {
-		return fmt.Errorf("%s: %s has counted nothing", what, metric)
-	}
 	b.add(Row{Name: "  in the engine, one attempt", Figure: (after.sum - before.sum) / (after.count - before.count) * 1000, Unit: "ms", LessIsBetter: true, Target: &Target{Value: 100}})
 	return nil
 }
