@@ -73,19 +73,27 @@ func (g *Group) Phase(now, timeout int64) Phase {
 	return Forming
 }
 
+// Tried tells whether nothing about the group itself keeps its waiting members
+// from being placed: they agree, and enough of them exist.
+func (g *Group) Tried() bool {
+	return g.Wrong == nil && (g.Satisfied() || g.Members+g.Finished >= g.Size)
+}
+
 // Why is the reason for which members wait that the group itself gives, nil if
-// it gives none: members are missing, or disagree.
+// it gives none: members are missing, disagree, or only some have nodes. While
+// members are missing that is the reason, also where some have nodes.
 func (g *Group) Why(now, timeout int64) *reason.Reason {
-	have, want := int64(g.Members+g.Finished), int64(g.Size)
-	switch g.Phase(now, timeout) {
-	case Invalid:
+	switch {
+	case g.Wrong != nil:
 		return g.Wrong
-	case Incomplete:
-		return &reason.Reason{Code: "gang-incomplete", Want: want, Free: have}
-	case Forming:
-		return &reason.Reason{Code: "gang-forming", Want: want, Free: have}
-	case HalfBound:
-		return &reason.Reason{Code: "gang-half-bound", Want: want, Free: int64(g.Bound + g.Finished)}
+	case g.Tried() && g.Phase(now, timeout) == HalfBound:
+		return &reason.Reason{Code: "gang-half-bound", Want: int64(g.Size), Free: int64(g.Bound + g.Finished)}
+	case g.Tried():
+		return nil
 	}
-	return nil
+	why := &reason.Reason{Code: "gang-forming", Want: int64(g.Size), Free: int64(g.Members + g.Finished)}
+	if now-g.Created >= timeout {
+		why.Code = "gang-incomplete"
+	}
+	return why
 }
