@@ -3,8 +3,10 @@
 // simulate, why-pending, submit's preview, the agent and the TUI all call it.
 //
 // A View is one node with what is left of its cards. Check says whether a
-// request fits, Fit also chooses the cards, Score compares nodes, Explain
-// says card by card what is in the way. Each answer is an offer or at least
+// request fits, Fit also chooses the cards, Capacity how often it fits; Rank
+// and Score compare nodes; Explain says card by card what is in the way, an
+// Offer's Summary what a pod got; Census counts what is left, and in what
+// pieces. Each answer is an offer or at least
 // one reason, never both and never neither; a request that cannot be
 // understood never gets here (request.Parse refuses it).
 //
@@ -20,6 +22,8 @@
 // The choice is exact for up to 20,000 sets. Of several containers the one
 // that is hardest to serve chooses first, and no choice of it keeps the others
 // from being served.
+//
+// Policies are the pod's own, else the node's (for cards), else the cluster's.
 //
 // All arithmetic is on whole numbers and all orders are total, so the same
 // node and request always give the same answer.
