@@ -13,6 +13,7 @@ import (
 // wanted are the optional collections in the versions in which the engine
 // lists them.
 var wanted = []string{
+	"policy/v1/poddisruptionbudgets",
 	"resource.k8s.io/v1/deviceclasses", "resource.k8s.io/v1/devicetaintrules", "resource.k8s.io/v1/resourceclaims",
 	"resource.k8s.io/v1/resourceslices", "scheduling.k8s.io/v1beta1/podgroups",
 }

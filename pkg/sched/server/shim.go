@@ -12,10 +12,12 @@ import (
 )
 
 // optional are the collections that the engine lists although an API server
-// of 1.28 to 1.36 may not serve them, by API group: resource name to kind.
+// of 1.28 to 1.36 may not serve them, or one whose administrator has switched
+// the group off, by API group: resource name to kind.
 // The engine makes these informers unconditionally (scheduler.New), and
 // DynamicResourceAllocation cannot be switched off in 1.37.
 var optional = map[string]map[string]string{
+	"policy": {"poddisruptionbudgets": "PodDisruptionBudgetList"},
 	"resource.k8s.io": {
 		"resourceclaims": "ResourceClaimList", "resourceclaimtemplates": "ResourceClaimTemplateList",
 		"resourceslices": "ResourceSliceList", "deviceclasses": "DeviceClassList",

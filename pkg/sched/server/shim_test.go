@@ -216,7 +216,7 @@ func (s *oldServer) seen(what string) int {
 // collections are older than 1.28.
 var shapes = func() map[string][]string {
 	const resources, taints, groups = "/apis/resource.k8s.io/", "/apis/resource.k8s.io/v1/devicetaintrules", "/apis/scheduling.k8s.io/v1"
-	out := map[string][]string{"1.37": {groups}, "1.37 with everything on": nil}
+	out := map[string][]string{"1.37": {groups}, "1.37 with everything on": nil, "nothing optional": {"/apis/policy/", resources, groups}}
 	for minor := 28; minor < 37; minor++ {
 		out[fmt.Sprintf("1.%d", minor)] = []string{resources, groups}
 		if minor >= 34 {
