@@ -2,7 +2,6 @@ package sched
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -61,6 +60,25 @@ func (p *Plugin) pause(key types.NamespacedName) string {
 	return ""
 }
 
+// pause is why a group pauses now, "" if it does not.
+func (s *State) pause(key types.NamespacedName) string {
+	for _, p := range s.users() {
+		if why := p.pause(key); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// round counts the commits of a group in this process, from 1.
+func (s *State) round(key types.NamespacedName) int {
+	n := 1
+	for _, p := range s.users() {
+		n = max(n, p.round(key))
+	}
+	return n
+}
+
 // Permit lets the members of a group go to their nodes together. All of a
 // commit are here within one loop of the engine; the timer is a last guard.
 func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) (*fwk.Status, time.Duration) {
@@ -116,7 +134,7 @@ func (p *Plugin) rollBack(key types.NamespacedName, pod *v1.Pod) {
 		d := coolMin << min(c.steps, coolSteps)
 		c.steps++
 		c.until = now.Add(d)
-		c.why = fmt.Sprintf("member %s of the group could not be bound, all are tried again in %v", pod.Name, d)
+		c.why = full(reason.Reason{Code: "gang-rolled-back", Device: pod.Name, Detail: []string{d.String()}})
 		p.clock.AfterFunc(d+10*time.Millisecond, func() { p.wake(key) })
 	}
 	why := c.why
@@ -128,6 +146,7 @@ func (p *Plugin) rollBack(key types.NamespacedName, pod *v1.Pod) {
 		}
 	})
 	p.gangs.Unlock()
+	p.state.groups.touch(key)
 	for _, w := range waiting {
 		w.Reject(Name, why)
 	}

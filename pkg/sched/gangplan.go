@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -193,6 +194,7 @@ type team struct {
 	want  int // how many members the group has in all
 	held  map[string]int
 	plain bool
+	born  time.Time // creation of the group
 }
 
 // kind is pods that are the same to every node: they ask the same.
@@ -237,6 +239,9 @@ func (p *Plugin) newTeam(pg fwk.PodGroupInfo) (*team, []reason.Reason) {
 		}
 	}
 	t.need, t.want = len(t.pods), len(t.pods)+scheduled
+	if g := pg.GetPodGroup(); g != nil {
+		t.born = g.CreationTimestamp.Time
+	}
 	if g := pg.GetPodGroup(); g != nil && g.Spec.SchedulingPolicy.Gang != nil {
 		t.need = max(1, min(t.need, int(g.Spec.SchedulingPolicy.Gang.MinCount)-scheduled))
 	}
@@ -334,6 +339,9 @@ func placeOf(n *v1.Node, c config.Config) gang.Place {
 
 // capacity is how many pods of a kind a node can take now, up to limit.
 func (p *Plugin) capacity(k *kind, ni fwk.NodeInfo, limit int, group types.NamespacedName) int {
+	if p.state.kept.Load().barred(k.pods[0], ni.Node().Name, p.clock.Now()) {
+		return 0
+	}
 	if n := k.screen.capacity(ni); n < limit {
 		limit = n
 	}
@@ -434,7 +442,15 @@ func (t *team) refuse(s *site, most int) *fwk.Status {
 			r.Device = best.Name
 		}
 	}
+	h := holder{group: t.key, name: "group " + t.key.String()}
+	if _, owner, ok := t.p.state.groups.of(t.key); ok {
+		h.name = owner + " of " + t.key.Namespace
+	}
+	t.p.keepFor(t, s, h, t.born)
 	text := full(r)
+	if note := t.p.keptNote(h); note != "" {
+		text += "; " + note
+	}
 	if why := t.causes(s); why != "" {
 		text += "; " + why
 	}
@@ -460,7 +476,9 @@ func (t *team) causes(s *site) string {
 		if s.caps[0][i] > 0 {
 			continue
 		}
-		if why := k.screen.refuses(ni); why != "" {
+		if keep := t.p.state.kept.Load(); keep.barred(t.pods[0], ni.Node().Name, t.p.clock.Now()) {
+			count[keep.status().Message()]++
+		} else if why := k.screen.refuses(ni); why != "" {
 			count[why]++
 		} else if !k.req.Empty() {
 			if rs := t.p.state.check(k.cycle, ni); len(rs) > 0 {

@@ -40,6 +40,9 @@ type groups struct {
 	jobs map[types.UID]types.NamespacedName
 	// changed is told each group that differs from before.
 	changed func(types.NamespacedName)
+	// counted is told the same with what the group is now; known is false for
+	// one that is gone. Both are called under mu and must not call back.
+	counted func(key types.NamespacedName, g gang.Group, known bool)
 }
 
 // group is one group. Its pods and jobs are the informers' and not changed.
@@ -49,7 +52,8 @@ type group struct {
 	pods  map[types.UID]*v1.Pod
 	jobs  map[types.UID]*batchv1.Job
 	core  gang.Group
-	// marked: the group has been seen placed whole while a pod of it lived.
+	// marked: the group has been seen placed whole, and something of it is
+	// left since.
 	marked bool
 	shown  *schedulingapi.PodGroup // as the engine knows it
 }
@@ -62,7 +66,7 @@ const (
 
 func newGroups(conf func() config.Config) *groups {
 	return &groups{conf: conf, feed: newFeed(), byKey: map[types.NamespacedName]*group{}, names: map[types.UID]string{},
-		jobs: map[types.UID]types.NamespacedName{}, changed: func(types.NamespacedName) {}}
+		jobs: map[types.UID]types.NamespacedName{}, changed: func(types.NamespacedName) {}, counted: func(types.NamespacedName, gang.Group, bool) {}}
 }
 
 // adopt takes a pod of ours before the engine sees it, and puts it into its
@@ -152,7 +156,10 @@ func (g *groups) group(key types.NamespacedName) *group {
 // update works out anew what the group is, and tells the engine where it
 // differs. The caller holds mu.
 func (g *groups) update(x *group) {
-	defer g.changed(x.key)
+	defer func() {
+		g.changed(x.key)
+		g.counted(x.key, x.core, len(x.pods) > 0)
+	}()
 	if len(x.pods) == 0 {
 		if x.shown != nil {
 			g.feed.drop(x.key)
@@ -196,7 +203,7 @@ func (x *group) count(c config.Config) *v1.Pod {
 		x.core.Finished += int(j.Status.Succeeded)
 	}
 	x.core.Size = max(x.core.Size, 1)
-	x.marked = x.marked || x.core.Satisfied()
+	x.marked = x.core.Bound+x.core.Finished > 0 && (x.marked || x.core.Satisfied())
 	x.core.Marked = x.marked
 	return first
 }
@@ -246,12 +253,18 @@ func older(a, b *v1.Pod) int {
 // placedMark tells whether the pod carries the mark of a group that has been
 // placed whole.
 func placedMark(p *v1.Pod) bool {
+	c := conditionOf(p, kube.GangCondition)
+	return c != nil && c.Status == v1.ConditionTrue
+}
+
+// conditionOf is the pod's condition of a type, nil if it has none.
+func conditionOf(p *v1.Pod, t v1.PodConditionType) *v1.PodCondition {
 	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == kube.GangCondition {
-			return c.Status == v1.ConditionTrue
+		if c := &p.Status.Conditions[i]; c.Type == t {
+			return c
 		}
 	}
-	return false
+	return nil
 }
 
 // podGroup is the group as the engine should see it. Its uid must be unique
@@ -298,4 +311,65 @@ func (g *groups) of(key types.NamespacedName) (core gang.Group, owner string, ok
 		return core, "", false
 	}
 	return x.core, x.owner, true
+}
+
+// standing is one group as it stands. Its pods and Jobs are the informers' and
+// not changed.
+type standing struct {
+	key     types.NamespacedName
+	core    gang.Group
+	members []*v1.Pod // those that are not being deleted, oldest first
+	jobs    map[types.UID]*batchv1.Job
+}
+
+// look copies what is known about a group; ok is false if it has no pods.
+func (g *groups) look(key types.NamespacedName) (st *standing, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x := g.byKey[key]
+	if x == nil || len(x.pods) == 0 {
+		return nil, false
+	}
+	st = &standing{key: key, core: x.core, jobs: maps.Clone(x.jobs)}
+	for _, p := range x.pods {
+		if p.DeletionTimestamp == nil {
+			st.members = append(st.members, p)
+		}
+	}
+	slices.SortFunc(st.members, older)
+	return st, true
+}
+
+// watch tells f each group that there is, and from then on each that changes.
+// f is called under a lock and must not call back.
+func (g *groups) watch(f func(types.NamespacedName)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.changed = f
+	for key := range g.byKey {
+		f(key)
+	}
+}
+
+// touch reports a change of a group that its pods and Jobs do not show.
+func (g *groups) touch(key types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.changed(key)
+}
+
+// phases counts the groups by how far they have come.
+func (g *groups) phases(now, timeout int64) map[gang.Phase]int {
+	out := map[gang.Phase]int{}
+	for _, p := range gang.Phases() {
+		out[p] = 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, x := range g.byKey {
+		if len(x.pods) > 0 {
+			out[x.core.Phase(now, timeout)]++
+		}
+	}
+	return out
 }

@@ -58,7 +58,7 @@ func (p *Plugin) narrow(ctx context.Context, c *cycle, pod *v1.Pod, nodes []fwk.
 		p.indexes.byClass[c.class] = x
 	}
 	p.update(ctx, x, c, nodes)
-	names := x.best(limit, newScreen(pod, c.set.Config))
+	names := x.best(limit, p.opens(pod, newScreen(pod, c.set.Config)))
 	if names == nil {
 		// Nowhere, or on few nodes: the filters then say for every node why
 		// not, and preemption needs to see all of them.
@@ -66,6 +66,12 @@ func (p *Plugin) narrow(ctx context.Context, c *cycle, pod *v1.Pod, nodes []fwk.
 	}
 	c.narrowed = true
 	return &fwk.PreFilterResult{NodeNames: names}
+}
+
+// opens tells of a node whether it is open to the pod, cards apart.
+func (p *Plugin) opens(pod *v1.Pod, s *screen) func(fwk.NodeInfo) bool {
+	k, now := p.state.kept.Load(), p.clock.Now()
+	return func(ni fwk.NodeInfo) bool { return !k.barred(pod, ni.Node().Name, now) && s.passes(ni) }
 }
 
 // update asks the nodes that have changed.
@@ -105,9 +111,9 @@ func (x *index) reset(set *settings, nodes []fwk.NodeInfo) {
 	slices.SortFunc(x.order, func(a, b int32) int { return cmp.Compare(nodes[a].Node().Name, nodes[b].Node().Name) })
 }
 
-// best names the limit best nodes that pass the screen, of equal ones the
+// best names the limit best nodes that are open to it, of equal ones the
 // first by name; nil if there are not more than that.
-func (x *index) best(limit int, s *screen) sets.Set[string] {
+func (x *index) best(limit int, opens func(fwk.NodeInfo) bool) sets.Set[string] {
 	var count [101]int
 	fits := 0
 	for _, v := range x.scores {
@@ -125,7 +131,7 @@ func (x *index) best(limit int, s *screen) sets.Set[string] {
 			continue
 		}
 		for _, i := range x.order {
-			if int(x.scores[i]) != score || !s.passes(x.nodes[i]) {
+			if int(x.scores[i]) != score || !opens(x.nodes[i]) {
 				continue
 			}
 			names.Insert(x.nodes[i].Node().Name)

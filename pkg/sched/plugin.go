@@ -230,10 +230,13 @@ func (p *Plugin) RemovePod(context.Context, fwk.CycleState, *v1.Pod, fwk.PodInfo
 }
 
 // Filter tells whether the node has the cards.
-func (p *Plugin) Filter(_ context.Context, cs fwk.CycleState, _ *v1.Pod, ni fwk.NodeInfo) *fwk.Status {
+func (p *Plugin) Filter(_ context.Context, cs fwk.CycleState, pod *v1.Pod, ni fwk.NodeInfo) *fwk.Status {
 	c := cycleOf(cs)
 	if c == nil {
 		return nil
+	}
+	if k := p.state.kept.Load(); k.barred(pod, ni.Node().Name, p.clock.Now()) {
+		return k.status()
 	}
 	if why := p.state.check(c, ni); why != nil {
 		return statusOf(why)

@@ -34,6 +34,9 @@ func (p *Plugin) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod,
 		p.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the best nodes for its cards refuse the pod, trying the others")
 	}
+	if nodes, err := p.handle.SnapshotSharedLister().NodeInfos().List(); err == nil && !cs.IsPodGroupSchedulingCycle() {
+		p.keepForPod(pod, c, nodes)
+	}
 	code := fwk.Unschedulable
 	if len(pod.Spec.ResourceClaims) == 0 && !p.victims(pod, m) {
 		// Ends the round: the dry run of preemption over 5,000 full nodes is

@@ -9,6 +9,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"lj.aliyun.com/kit/pkg/core/config"
 )
@@ -87,11 +88,27 @@ func (s *screen) capacity(ni fwk.NodeInfo) int {
 	return n
 }
 
+// idle is how many pods of the kind the node takes when nobody else is there.
+func (s *screen) idle(ni fwk.NodeInfo) int {
+	if s.shuts(ni.Node()) != "" {
+		return 0
+	}
+	n, _ := s.within(ni.GetAllocatable(), nobody, ni.GetAllocatable().GetAllowedPodNumber())
+	return n
+}
+
+var nobody fwk.Resource = &framework.Resource{}
+
 // room is how many pods of the kind the node's amounts are enough for, and the
 // name of what is short first.
 func (s *screen) room(ni fwk.NodeInfo) (n int, short string) {
-	can, used := ni.GetAllocatable(), ni.GetRequested()
-	n, short = can.GetAllowedPodNumber()-len(ni.GetPods()), "Too many pods"
+	can := ni.GetAllocatable()
+	return s.within(can, ni.GetRequested(), can.GetAllowedPodNumber()-len(ni.GetPods()))
+}
+
+// within is room where so much is used and so many pods may still come.
+func (s *screen) within(can, used fwk.Resource, pods int) (n int, short string) {
+	n, short = pods, "Too many pods"
 	for name, q := range s.asks {
 		var free, ask int64
 		switch name {

@@ -28,6 +28,7 @@ type State struct {
 	candidates atomic.Int64
 	fence      atomic.Pointer[func() error]
 	groups     *groups
+	kept       reservation
 
 	mu      sync.RWMutex
 	records map[types.UID]*record
@@ -79,6 +80,7 @@ func NewState(c config.Config) *State {
 	}
 	s.settings.Store(&settings{c})
 	s.groups = newGroups(s.Config)
+	s.groups.counted = s.groupChanged
 	return s
 }
 
@@ -99,12 +101,16 @@ func (s *State) SetConfig(c config.Config) bool {
 // Retry tries all waiting pods again, after a change that no event of the
 // cluster tells the engine: new settings.
 func (s *State) Retry(logger klog.Logger) {
-	s.mu.RLock()
-	plugins := slices.Clone(s.plugins)
-	s.mu.RUnlock()
-	for _, p := range plugins {
+	for _, p := range s.users() {
 		p.retry(logger)
 	}
+}
+
+// users are the plugins that work with this State.
+func (s *State) users() []*Plugin {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.plugins)
 }
 
 func (s *State) attach(p *Plugin) {
@@ -196,6 +202,7 @@ func (s *State) observe(pod *v1.Pod) {
 	if pod.Spec.NodeName == "" {
 		return
 	}
+	s.releaseKept(holder{pod: pod.UID})
 	text, ok := pod.Annotations[kube.AllocationAnnotation]
 	s.mu.Lock()
 	delete(s.asked, pod.UID)
@@ -231,6 +238,7 @@ func (s *State) edited(pod *v1.Pod) bool {
 
 // forget drops a pod that is gone or has ended.
 func (s *State) forget(uid types.UID) {
+	s.releaseKept(holder{pod: uid})
 	s.mu.Lock()
 	r := s.records[uid]
 	s.set(uid, nil)

@@ -19,9 +19,9 @@ import (
 
 // trial is the dry run of one commit of a group.
 type trial struct {
-	members sets.Set[types.UID]
-	open    int // members that have not reported
+	members sets.Set[types.UID] // those that have not reported
 	err     error
+	over    bool // done is closed
 	done    chan struct{}
 }
 
@@ -39,7 +39,7 @@ func (p *Plugin) startTrial(key types.NamespacedName, assumed sets.Set[types.UID
 			t.members.Insert(uid)
 		}
 	}
-	if t.open = t.members.Len(); t.open > 1 {
+	if t.members.Len() > 1 {
 		p.trials[key] = append(p.trials[key], t)
 	}
 }
@@ -54,20 +54,22 @@ func (p *Plugin) trialOf(key types.NamespacedName, uid types.UID) *trial {
 	return nil
 }
 
-// report ends a member's part in a trial. The caller holds gangs.
-func (p *Plugin) report(key types.NamespacedName, t *trial, err error) {
+// report ends a member's part in a trial. The first that fails ends the trial
+// for all; it stays known until each member has come, or one that comes late
+// would be bound as if it were alone. The caller holds gangs.
+func (p *Plugin) report(key types.NamespacedName, t *trial, uid types.UID, err error) {
+	t.members.Delete(uid)
 	if t.err == nil {
 		t.err = err
 	}
-	if t.open--; t.open > 0 && t.err == nil {
+	if !t.over && (t.err != nil || t.members.Len() == 0) {
+		t.over = true
+		close(t.done)
+	}
+	if t.members.Len() > 0 {
 		return
 	}
-	list := slices.DeleteFunc(p.trials[key], func(x *trial) bool { return x == t })
-	if len(list) == len(p.trials[key]) {
-		return // over already
-	}
-	close(t.done)
-	if p.trials[key] = list; len(list) == 0 {
+	if p.trials[key] = slices.DeleteFunc(p.trials[key], func(x *trial) bool { return x == t }); len(p.trials[key]) == 0 {
 		delete(p.trials, key)
 	}
 }
@@ -78,7 +80,7 @@ func (p *Plugin) leaveTrial(key types.NamespacedName, pod *v1.Pod) {
 	p.gangs.Lock()
 	defer p.gangs.Unlock()
 	if t := p.trialOf(key, pod.UID); t != nil {
-		p.report(key, t, fmt.Errorf("member %s of the group has left", pod.Name))
+		p.report(key, t, pod.UID, fmt.Errorf("member %s of the group has left", pod.Name))
 	}
 }
 
@@ -96,7 +98,7 @@ func (p *Plugin) tryBind(ctx context.Context, key types.NamespacedName, b *v1.Bi
 		err = fmt.Errorf("member %s of the group: %w", b.Name, err)
 	}
 	p.gangs.Lock()
-	p.report(key, t, err)
+	p.report(key, t, b.UID, err)
 	p.gangs.Unlock()
 	select {
 	case <-t.done:
