@@ -54,7 +54,7 @@ var listKinds = map[string]string{
 	"replicationcontrollers": "ReplicationControllerList", "replicasets": "ReplicaSetList", "statefulsets": "StatefulSetList",
 	"poddisruptionbudgets": "PodDisruptionBudgetList", "storageclasses": "StorageClassList", "csinodes": "CSINodeList",
 	"csidrivers": "CSIDriverList", "csistoragecapacities": "CSIStorageCapacityList", "volumeattachments": "VolumeAttachmentList",
-	"resourceclaims": "ResourceClaimList", "resourceslices": "ResourceSliceList", "deviceclasses": "DeviceClassList",
+	"jobs": "JobList", "resourceclaims": "ResourceClaimList", "resourceslices": "ResourceSliceList", "deviceclasses": "DeviceClassList",
 	"devicetaintrules": "DeviceTaintRuleList",
 }
 
