@@ -19,6 +19,7 @@
 //	what a pod holds of its cards                core/cluster (hold.go)
 //	the records on nodes and pods                core/device
 //	reason codes, verdicts, exit codes           core/reason
+//	where a node stands in the network           core/netplace, read by kube
 //	settings of the cluster                      core/config, read by kube
 //	what a manifest says, line by line           manifest
 //	objects to core types                        kube (convert.go)
