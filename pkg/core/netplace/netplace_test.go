@@ -225,3 +225,36 @@ func FuzzPattern(f *testing.F) {
 		}
 	})
 }
+
+// 5,000 nodes under 625 HyperNodes of the nearest tier; one round asks for a
+// node's place. Patterns are the dear way.
+func BenchmarkAt(b *testing.B) {
+	for _, way := range []string{"names", "patterns"} {
+		var all []HyperNode
+		var racks []string
+		for r := range 625 {
+			h := HyperNode{Name: fmt.Sprintf("rack-%03d", r), Tier: 1}
+			if way == "names" {
+				for n := range 8 {
+					h.Nodes = append(h.Nodes, fmt.Sprintf("node-%03d-%d", r, n))
+				}
+			} else {
+				m, _, err := Pattern(fmt.Sprintf("^node-%03d-[0-9]$", r))
+				if err != nil {
+					b.Fatal(err)
+				}
+				h.Match = []Match{m}
+			}
+			all, racks = append(all, h), append(racks, h.Name)
+		}
+		tree := Resolve(append(all, HyperNode{Name: "spine", Tier: 2, Below: racks}))
+		b.Run(way, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if tree.At("node-312-7", nil).HyperNode != "rack-312" {
+					b.Fatal("not in its rack")
+				}
+			}
+		})
+	}
+}
