@@ -53,6 +53,9 @@ func (p *Plugin) Bind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node 
 	if err := p.bind(ctx, b, metav1.CreateOptions{}); err != nil {
 		return fwk.AsStatus(fmt.Errorf("bind to node %s: %w", node, err))
 	}
+	if a, at := p.state.AllocationOf(pod.UID); at == node {
+		p.state.decisions.Load().Placed(klog.FromContext(ctx), pod, a)
+	}
 	return nil
 }
 

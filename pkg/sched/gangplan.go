@@ -105,9 +105,12 @@ func (p *Plugin) round(key types.NamespacedName) int {
 }
 
 // GeneratePlacements decides where a group can go.
-func (p *Plugin) GeneratePlacements(_ context.Context, cs fwk.PodGroupCycleState, pg fwk.PodGroupInfo, parent *fwk.Placement) (*fwk.GeneratePlacementsResult, *fwk.Status) {
+func (p *Plugin) GeneratePlacements(ctx context.Context, cs fwk.PodGroupCycleState, pg fwk.PodGroupInfo, parent *fwk.Placement) (*fwk.GeneratePlacementsResult, *fwk.Status) {
 	t, bad := p.newTeam(pg)
 	if len(bad) > 0 {
+		if pods := pg.GetUnscheduledPods(); len(pods) > 0 {
+			p.refused(ctx, pods[0], "", bad)
+		}
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal(bad))
 	}
 	if t == nil {
@@ -116,7 +119,7 @@ func (p *Plugin) GeneratePlacements(_ context.Context, cs fwk.PodGroupCycleState
 	site := t.survey(parent.Nodes)
 	found := gang.Domains(site.rooms, t.need, len(t.pods))
 	if len(found) == 0 {
-		return nil, t.refuse(site, t.need)
+		return nil, t.refuse(ctx, site, t.need)
 	}
 	key := types.NamespacedName{Namespace: pg.GetNamespace(), Name: pg.GetName()}
 	if t.plain && !p.unplanned(key) {
@@ -130,7 +133,7 @@ func (p *Plugin) GeneratePlacements(_ context.Context, cs fwk.PodGroupCycleState
 				return &fwk.GeneratePlacementsResult{Placements: []*fwk.Placement{{Name: name, Nodes: site.named(nodes)}}}, nil
 			}
 		}
-		return nil, t.refuse(site, most)
+		return nil, t.refuse(ctx, site, most)
 	}
 	out := &plan{tiers: map[string]gang.Tier{}}
 	var placements []*fwk.Placement
@@ -428,7 +431,7 @@ func (t *team) layOut(s *site, d gang.Domain) (nodes map[types.UID]string, ok bo
 // refuse says why the group is not placed: how far it comes, and what the
 // nodes say. One text for all members, so that each tells the one true reason.
 // most is how many could be laid out at all.
-func (t *team) refuse(s *site, most int) *fwk.Status {
+func (t *team) refuse(ctx context.Context, s *site, most int) *fwk.Status {
 	total, want := 0, t.need
 	for i := range s.rooms {
 		total += s.rooms[i].Cap
@@ -447,6 +450,7 @@ func (t *team) refuse(s *site, most int) *fwk.Status {
 		h.name = owner + " of " + t.key.Namespace
 	}
 	t.p.keepFor(t, s, h, t.born)
+	t.p.refused(ctx, t.pods[0], "", []reason.Reason{r})
 	text := full(r)
 	if note := t.p.keptNote(h); note != "" {
 		text += "; " + note

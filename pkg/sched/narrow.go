@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"lj.aliyun.com/kit/pkg/core/place"
 )
 
 // The engine looks at a sample of the nodes in large clusters (10 % of 5,000)
@@ -23,7 +25,7 @@ type indexes struct {
 	byClass map[*class]*index
 }
 
-// maxIndexes bounds the memory: 25 bytes for each node and class.
+// maxIndexes bounds the memory: 36 bytes for each node and class.
 const maxIndexes = 64
 
 // index is what each node answered to a class when it was last different.
@@ -32,11 +34,11 @@ const maxIndexes = 64
 // only (see view), so it is not used in those. It may be out of date for a
 // moment; Filter asks each node again.
 type index struct {
-	set    *settings
-	nodes  []fwk.NodeInfo
-	gens   []int64
-	scores []int8  // -1: does not fit
-	order  []int32 // positions in nodes, by name
+	set   *settings
+	nodes []fwk.NodeInfo
+	gens  []int64
+	ranks []int64 // -1: does not fit
+	order []int32 // positions in nodes, by name
 }
 
 // narrow returns the best nodes for the pod's cards, nil for all nodes: if
@@ -87,9 +89,9 @@ func (p *Plugin) update(ctx context.Context, x *index, c *cycle, nodes []fwk.Nod
 	}
 	ask := func(k int) {
 		i := stale[k]
-		x.gens[i], x.scores[i] = nodes[i].GetGeneration(), -1
+		x.gens[i], x.ranks[i] = nodes[i].GetGeneration(), -1
 		if p.state.check(c, nodes[i]) == nil {
-			x.scores[i] = int8(p.state.score(c, nodes[i]))
+			x.ranks[i] = p.state.rank(c, nodes[i])
 		}
 	}
 	if len(stale) < 32 {
@@ -104,7 +106,7 @@ func (p *Plugin) update(ctx context.Context, x *index, c *cycle, nodes []fwk.Nod
 func (x *index) reset(set *settings, nodes []fwk.NodeInfo) {
 	n := len(nodes)
 	x.set, x.nodes = set, slices.Clone(nodes)
-	x.gens, x.scores, x.order = make([]int64, n), make([]int8, n), make([]int32, n)
+	x.gens, x.ranks, x.order = make([]int64, n), make([]int64, n), make([]int32, n)
 	for i := range n {
 		x.gens[i], x.order[i] = -1, int32(i)
 	}
@@ -116,9 +118,9 @@ func (x *index) reset(set *settings, nodes []fwk.NodeInfo) {
 func (x *index) best(limit int, opens func(fwk.NodeInfo) bool) sets.Set[string] {
 	var count [101]int
 	fits := 0
-	for _, v := range x.scores {
-		if v >= 0 {
-			count[v]++
+	for _, r := range x.ranks {
+		if r >= 0 {
+			count[place.ScoreOf(r)]++
 			fits++
 		}
 	}
@@ -126,12 +128,24 @@ func (x *index) best(limit int, opens func(fwk.NodeInfo) bool) sets.Set[string] 
 		return nil
 	}
 	names := make(sets.Set[string], limit)
-	for score := len(count) - 1; score >= 0; score-- {
+	var grade []int32 // the nodes of one score, by name
+	for score := int64(len(count) - 1); score >= 0; score-- {
 		if count[score] == 0 {
 			continue
 		}
+		grade = grade[:0]
+		alike := true
 		for _, i := range x.order {
-			if int(x.scores[i]) != score || !opens(x.nodes[i]) {
+			if r := x.ranks[i]; r >= 0 && place.ScoreOf(r) == score {
+				grade = append(grade, i)
+				alike = alike && r == x.ranks[grade[0]]
+			}
+		}
+		if !alike {
+			slices.SortStableFunc(grade, func(a, b int32) int { return cmp.Compare(x.ranks[b], x.ranks[a]) })
+		}
+		for _, i := range grade {
+			if !opens(x.nodes[i]) {
 				continue
 			}
 			names.Insert(x.nodes[i].Node().Name)

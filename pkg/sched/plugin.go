@@ -14,6 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
+	"lj.aliyun.com/kit/pkg/core/place"
 	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/core/request"
 	"lj.aliyun.com/kit/pkg/kube"
@@ -44,6 +45,7 @@ var (
 	_ fwk.PostFilterPlugin    = &Plugin{}
 	_ fwk.PreScorePlugin      = &Plugin{}
 	_ fwk.ScorePlugin         = &Plugin{}
+	_ fwk.ScoreExtensions     = &Plugin{}
 	_ fwk.ReservePlugin       = &Plugin{}
 	_ fwk.BindPlugin          = &Plugin{}
 	_ fwk.EnqueueExtensions   = &Plugin{}
@@ -171,6 +173,7 @@ func (p *Plugin) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, 
 	c, bad := p.read(pod, p.state.settings.Load())
 	if len(bad) > 0 {
 		cs.Write(refusedKey, refused{})
+		p.refused(ctx, pod, "", bad)
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal(bad))
 	}
 	var only *fwk.PreFilterResult
@@ -189,6 +192,15 @@ func (p *Plugin) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, 
 		return only, nil
 	}
 	return p.narrow(ctx, c, pod, nodes), nil
+}
+
+// refused writes a refusal to the log of decisions.
+func (p *Plugin) refused(ctx context.Context, pod *v1.Pod, node string, why []reason.Reason) {
+	group := ""
+	if key, ok := keyOf(pod); ok {
+		group = key.Name
+	}
+	p.state.decisions.Load().Refused(klog.FromContext(ctx), pod, group, node, why)
 }
 
 // read makes out what a pod asks, or why it is refused for good.
@@ -252,17 +264,40 @@ func (p *Plugin) PreScore(_ context.Context, cs fwk.CycleState, _ *v1.Pod, _ []f
 	return nil
 }
 
-// Score prefers nodes by the cluster's node policy.
+// Score is the rank of the node among those that fit, far above the engine's
+// largest score; NormalizeScore makes scores of it.
 func (p *Plugin) Score(_ context.Context, cs fwk.CycleState, _ *v1.Pod, ni fwk.NodeInfo) (int64, *fwk.Status) {
 	c := cycleOf(cs)
 	if c == nil {
 		return 0, nil
 	}
-	return p.state.score(c, ni), nil
+	return p.state.rank(c, ni), nil
 }
 
-// ScoreExtensions: the scores are absolute.
-func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
+// ScoreExtensions implements fwk.ScorePlugin.
+func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return p }
+
+// NormalizeScore grades the nodes by their ranks. Of equal ones the first by
+// name is the best: the engine would throw dice, and a what-if question could
+// not foretell it.
+func (p *Plugin) NormalizeScore(_ context.Context, _ fwk.CycleState, _ *v1.Pod, nodes fwk.NodeScoreList) *fwk.Status {
+	if len(nodes) == 0 {
+		return nil
+	}
+	best := 0
+	ranks := make([]int64, len(nodes))
+	for i, n := range nodes {
+		ranks[i] = n.Score
+		if n.Score > nodes[best].Score || n.Score == nodes[best].Score && n.Name < nodes[best].Name {
+			best = i
+		}
+	}
+	ranks[best]++
+	for i, g := range place.Grades(ranks) {
+		nodes[i].Score = g
+	}
+	return nil
+}
 
 // SignPod lets the engine treat equal pods as one batch. What decides about
 // cards is the class of the request; pods that are refused are not signed.

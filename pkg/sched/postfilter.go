@@ -47,6 +47,7 @@ func (p *Plugin) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod,
 	if node == "" {
 		return nil, fwk.NewStatus(code)
 	}
+	p.refused(ctx, pod, node, []reason.Reason{why})
 	return nil, fwk.NewStatus(code, fmt.Sprintf("closest is node %s, %s", node, full(why)))
 }
 

@@ -74,7 +74,7 @@ func (p *Plugin) choose(c *cycle, cs fwk.CycleState, pod *v1.Pod, node string, m
 		return nil, err
 	}
 	return &record{
-		node: node, text: text, alloc: alloc, assumed: true,
+		node: node, text: text, alloc: alloc, assumed: true, summary: p.state.summary(offer, node),
 		hold: &cluster.Hold{UID: string(pod.UID), Pod: pod.Namespace + "/" + pod.Name, Cards: offer.Uses},
 	}, nil
 }

@@ -183,7 +183,7 @@ func commit(client *fake.Clientset, b *v1.Binding) error {
 }
 
 // recorder keeps the notes of events.
-func (r *rig) recorder(string) events.EventRecorderLogger { return &notes{r: r} }
+func (r *rig) recorder(string) events.EventRecorderLogger { return r.state.Recorder(&notes{r: r}) }
 
 type notes struct {
 	events.EventRecorderLogger

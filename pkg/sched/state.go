@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/core/request"
 	"lj.aliyun.com/kit/pkg/kube"
+	"lj.aliyun.com/kit/pkg/sched/decisionlog"
 )
 
 // State is what the plugin remembers: the cluster's settings, and for each pod
@@ -29,6 +31,11 @@ type State struct {
 	fence      atomic.Pointer[func() error]
 	groups     *groups
 	kept       reservation
+	decisions  atomic.Pointer[decisionlog.Log]
+	// exists tells whether a pod of the uid is on the API, nodeExists whether
+	// a node is; nil: nobody knows.
+	exists     func(types.UID) bool
+	nodeExists func(string) bool
 
 	mu      sync.RWMutex
 	records map[types.UID]*record
@@ -51,6 +58,8 @@ type record struct {
 	// text is the allocation as annotation; "" if the pod has none.
 	text  string
 	alloc *device.Allocation
+	// summary says for people what the pod was given by this process.
+	summary string
 	// assumed: given by Reserve in this process and not yet seen on the API.
 	assumed bool
 	// by has the settings under which a pod without allocation was read; nil
@@ -130,6 +139,10 @@ func (s *State) NarrowTo(n int) { s.candidates.Store(int64(n)) }
 // its successor has given.
 func (s *State) Fence(may func() error) { s.fence.Store(&may) }
 
+// LogTo writes each decision to the log. Without one, as in what-if questions,
+// none is written.
+func (s *State) LogTo(l *decisionlog.Log) { s.decisions.Store(l) }
+
 // mayBind asks the fence.
 func (s *State) mayBind() error {
 	if f := s.fence.Load(); f != nil {
@@ -147,6 +160,20 @@ func (s *State) AllocationOf(uid types.UID) (*device.Allocation, string) {
 		return r.alloc, r.node
 	}
 	return nil, ""
+}
+
+// Summary says in one line what a pod was given by this process, "" if nothing.
+func (s *State) Summary(uid types.UID) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r := s.records[uid]
+	if r == nil {
+		return ""
+	}
+	if r.alloc != nil && r.alloc.Gang != nil && r.alloc.Gang.Tier != "" {
+		return r.summary + fmt.Sprintf("; its group of %d is within one %s", r.alloc.Gang.Size, r.alloc.Gang.Tier)
+	}
+	return r.summary
 }
 
 // store replaces what is known of a pod on a node.
@@ -236,8 +263,18 @@ func (s *State) edited(pod *v1.Pod) bool {
 	return r.final() && r.text != pod.Annotations[kube.AllocationAnnotation]
 }
 
+// unlessGone forgets a pod about which something was just noted, if it is gone.
+// The engine works on pods that the informer may have dropped meanwhile, and
+// whose end was told here before the note.
+func (s *State) unlessGone(uid types.UID) {
+	if s.exists != nil && !s.exists(uid) {
+		s.forget(uid)
+	}
+}
+
 // forget drops a pod that is gone or has ended.
 func (s *State) forget(uid types.UID) {
+	s.decisions.Load().Forget(uid)
 	s.releaseKept(holder{pod: uid})
 	s.mu.Lock()
 	r := s.records[uid]
@@ -284,6 +321,7 @@ func (s *State) holdOf(pod *v1.Pod, node string) (h *cluster.Hold, known bool) {
 			s.set(pod.UID, r)
 		}
 		s.mu.Unlock()
+		s.unlessGone(pod.UID)
 		return r.hold, true
 	}
 	if asked == nil {
@@ -313,12 +351,14 @@ func (s *State) setAsked(uid types.UID, r *request.Request) {
 	s.mu.Lock()
 	s.asked[uid] = r
 	s.mu.Unlock()
+	s.unlessGone(uid)
 }
 
 func (s *State) setWide(uid types.UID) {
 	s.mu.Lock()
 	s.wide[uid] = struct{}{}
 	s.mu.Unlock()
+	s.unlessGone(uid)
 }
 
 func (s *State) isWide(uid types.UID) bool {

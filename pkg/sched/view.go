@@ -41,8 +41,8 @@ type view struct {
 type answer struct {
 	class  *class
 	why    []reason.Reason // nil: fits
-	score  int64
-	scored bool
+	rank   int64
+	ranked bool
 	// room is how many pods of the class fit, counted up to counted.
 	room, counted int
 }
@@ -51,14 +51,23 @@ type answer struct {
 // at once than this is worked out anew each time.
 const maxAnswers = 32
 
-// touch says that the record of a pod on the node has changed.
-func (s *State) touch(node string) { s.viewOf(node).rev.Add(1) }
+// touch says that the record of a pod on the node has changed. A node of which
+// nothing was worked out yet, or that is gone, gets no view for that.
+func (s *State) touch(node string) {
+	if v, ok := s.views.Load(node); ok {
+		v.(*view).rev.Add(1)
+	}
+}
 
 func (s *State) viewOf(node string) *view {
 	if v, ok := s.views.Load(node); ok {
 		return v.(*view)
 	}
 	v, _ := s.views.LoadOrStore(node, &view{})
+	if s.nodeExists != nil && !s.nodeExists(node) {
+		// The engine's snapshot has it still; the end was told before this.
+		s.dropNode(node)
+	}
 	return v.(*view)
 }
 
@@ -75,16 +84,16 @@ func (s *State) check(c *cycle, ni fwk.NodeInfo) []reason.Reason {
 	return v.answer(s, c, ni).why
 }
 
-// score compares nodes that fit, 0 to 100.
-func (s *State) score(c *cycle, ni fwk.NodeInfo) int64 {
+// rank compares nodes that fit (place.View.Rank).
+func (s *State) rank(c *cycle, ni fwk.NodeInfo) int64 {
 	v := s.viewOf(ni.Node().Name)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	a := v.answer(s, c, ni)
-	if !a.scored {
-		a.score, a.scored = v.place.Score(c.req), true
+	if !a.ranked {
+		a.rank, a.ranked = v.place.Rank(c.req), true
 	}
-	return a.score
+	return a.rank
 }
 
 // capacity is how many pods of the class fit beside the pods that the engine
@@ -236,4 +245,15 @@ func (s *State) fit(c *cycle, ni fwk.NodeInfo, pod types.UID, more bool) (*place
 		n.Holds = append(n.Holds, *h)
 	}
 	return place.NewView(&n, c.set.Config).Fit(c.req)
+}
+
+// summary says for people what an offer on a node gives.
+func (s *State) summary(o *place.Offer, node string) string {
+	v := s.viewOf(node)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.base == nil || v.base.Inventory == nil {
+		return ""
+	}
+	return o.Summary(v.base.Inventory)
 }

@@ -10,6 +10,7 @@ import (
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -23,6 +24,15 @@ import (
 func (s *State) Attach(ctx context.Context, client kubernetes.Interface, factory informers.SharedInformerFactory) error {
 	pods := factory.Core().V1().Pods().Informer()
 	if err := pods.SetTransform(s.adopt); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	s.exists = inIndex(pods.GetIndexer())
+	nodes := factory.Core().V1().Nodes().Informer().GetIndexer()
+	s.nodeExists = func(name string) bool {
+		_, ok, err := nodes.GetByKey(name)
+		return ok || err != nil
+	}
+	if err := pods.AddIndexers(cache.Indexers{uidIndex: byUID}); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -42,6 +52,23 @@ func (s *State) Attach(ctx context.Context, client kubernetes.Interface, factory
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	})
 	return s.forwardPodGroups(ctx, client)
+}
+
+// uidIndex finds pods by uid.
+const uidIndex = "uid"
+
+func byUID(o any) ([]string, error) {
+	if p, ok := o.(*v1.Pod); ok {
+		return []string{string(p.UID)}, nil
+	}
+	return nil, nil
+}
+
+func inIndex(pods cache.Indexer) func(types.UID) bool {
+	return func(uid types.UID) bool {
+		keys, err := pods.IndexKeys(uidIndex, string(uid))
+		return err != nil || len(keys) > 0
+	}
 }
 
 // adopt is the transform of the engine's pods. Groups are counted here and not

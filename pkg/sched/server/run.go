@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) error {
 	state.NarrowTo(candidates)
 	watchConfig(ctx, client, state, broadcaster.NewRecorder(scheme.Scheme, kube.SchedulerName))
 	engine, factory, err := newEngine(ctx, client, cfg, state, func(name string) events.EventRecorderLogger {
-		return broadcaster.NewRecorder(scheme.Scheme, name)
+		return state.Recorder(broadcaster.NewRecorder(scheme.Scheme, name))
 	})
 	if err != nil {
 		return err
