@@ -330,14 +330,9 @@ func (t *team) survey(nodes []fwk.NodeInfo) *site {
 			s.caps[k][i] = t.p.capacity(kind, n, len(kind.pods), t.key)
 			total += s.caps[k][i]
 		}
-		s.rooms[i] = gang.Room{Node: n.Node().Name, At: placeOf(n.Node(), t.set.Config), Cap: total, Held: t.held[n.Node().Name]}
+		s.rooms[i] = gang.Room{Node: n.Node().Name, At: t.p.state.placeOf(t.set, n), Cap: total, Held: t.held[n.Node().Name]}
 	}, Name)
 	return s
-}
-
-// placeOf is where a node stands in the network.
-func placeOf(n *v1.Node, c config.Config) gang.Place {
-	return gang.Place{HyperNode: n.Labels[c.Topology.HyperNode], Leaf: n.Labels[c.Topology.Leaf], NetworkPod: n.Labels[c.Topology.NetworkPod]}
 }
 
 // capacity is how many pods of a kind a node can take now, up to limit.

@@ -116,7 +116,7 @@ func (h *nodeHint) after(_ klog.Logger, pod *v1.Pod, oldObj, newObj any) (fwk.Qu
 	defer h.mu.Unlock()
 	if h.at != now || h.old != before || h.set != set {
 		h.old, h.at, h.set, h.answers = before, now, set, map[*class]fwk.QueueingHint{}
-		h.empty = place.NewView(kube.NodeOf(now, set.Config), set.Config)
+		h.empty = place.NewView(kube.NodeIn(now, set.Config, set.network), set.Config)
 		h.same = sameCards(before, now, set.Config)
 	}
 	c := h.state.classOf(req)

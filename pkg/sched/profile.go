@@ -37,7 +37,14 @@ var replaced = map[string]string{
 // All frameworks built from one registry share state.
 func NewRegistry(state *State) frameworkruntime.Registry {
 	return frameworkruntime.Registry{
-		Name: func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+		Name: func(_ context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+			a, err := argsOf(args)
+			if err != nil {
+				return nil, err
+			}
+			if a != (Args{}) {
+				state.SetArgs(a)
+			}
 			return newPlugin(state, h)
 		},
 		SortName: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return Sort{}, nil },

@@ -14,6 +14,7 @@ import (
 	"lj.aliyun.com/kit/pkg/core/cluster"
 	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/device"
+	"lj.aliyun.com/kit/pkg/core/netplace"
 	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/core/request"
 	"lj.aliyun.com/kit/pkg/kube"
@@ -32,6 +33,8 @@ type State struct {
 	groups     *groups
 	kept       reservation
 	decisions  atomic.Pointer[decisionlog.Log]
+	setMu      sync.Mutex // between reading and storing settings
+	args       Args       // guarded by setMu
 	// exists tells whether a pod of the uid is on the API, nodeExists whether
 	// a node is; nil: nobody knows.
 	exists     func(types.UID) bool
@@ -48,8 +51,12 @@ type State struct {
 	views sync.Map // node name → *view
 }
 
-// settings is one version of the configuration; its address is its identity.
-type settings struct{ config.Config }
+// settings is one version of the configuration and of the network's HyperNodes,
+// nil for none; its address is its identity.
+type settings struct {
+	config.Config
+	network *netplace.Tree
+}
 
 // record is what one pod holds on one node. It is immutable once stored.
 type record struct {
@@ -87,7 +94,7 @@ func NewState(c config.Config) *State {
 		records: map[types.UID]*record{}, assumed: map[string]map[types.UID]*record{}, asked: map[types.UID]*request.Request{},
 		wide: map[types.UID]struct{}{}, classes: map[string]*class{},
 	}
-	s.settings.Store(&settings{c})
+	s.settings.Store(&settings{Config: c})
 	s.groups = newGroups(s.Config)
 	s.groups.counted = s.groupChanged
 	return s
@@ -100,11 +107,24 @@ func (s *State) Config() config.Config { return s.settings.Load().Config }
 // and tells whether it differs from what was in force. Pods that wait are not
 // woken: Retry does that.
 func (s *State) SetConfig(c config.Config) bool {
-	if reflect.DeepEqual(s.Config(), c) {
+	s.setMu.Lock()
+	defer s.setMu.Unlock()
+	now := s.settings.Load()
+	c = s.args.over(c)
+	if reflect.DeepEqual(now.Config, c) {
 		return false
 	}
-	s.settings.Store(&settings{c})
+	s.settings.Store(&settings{c, now.network})
 	return true
+}
+
+// SetNetwork changes where nodes stand in the network, for all cycles that
+// begin from now on; nil leaves it to the nodes' labels. Pods that wait are
+// not woken: Retry does that.
+func (s *State) SetNetwork(network *netplace.Tree) {
+	s.setMu.Lock()
+	defer s.setMu.Unlock()
+	s.settings.Store(&settings{s.Config(), network})
 }
 
 // Retry tries all waiting pods again, after a change that no event of the

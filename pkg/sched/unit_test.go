@@ -9,11 +9,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
+	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/core/coretest"
 	"lj.aliyun.com/kit/pkg/core/device"
 	"lj.aliyun.com/kit/pkg/core/reason"
@@ -225,5 +227,28 @@ func TestHintsSkipWhatCannotHelp(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
 		}
+	}
+}
+
+func TestArgumentsOfTheProfileGoOverTheSettings(t *testing.T) {
+	profiles, err := Args{NodePolicy: config.Spread}.In(Profiles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := profiles[0].PluginConfig[len(profiles[0].PluginConfig)-1]
+	a, err := argsOf(last.Args)
+	if err != nil || a != (Args{NodePolicy: config.Spread}) {
+		t.Fatalf("read back as %+v: %v", a, err)
+	}
+	s := NewState(cfg)
+	s.SetArgs(a)
+	c := cfg
+	c.CardPolicy, c.NodePolicy = config.Spread, config.Binpack
+	s.SetConfig(c)
+	if got := s.Config(); got.NodePolicy != config.Spread || got.CardPolicy != config.Spread {
+		t.Errorf("nodes %s, cards %s", got.NodePolicy, got.CardPolicy)
+	}
+	if _, err := argsOf(&runtime.Unknown{Raw: []byte(`{"nodePolicy":"scatter"}`), ContentType: runtime.ContentTypeJSON}); err == nil {
+		t.Error("a policy that nobody knows is taken")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
 	"lj.aliyun.com/kit/pkg/core/config"
+	"lj.aliyun.com/kit/pkg/core/gang"
 	"lj.aliyun.com/kit/pkg/core/place"
 	"lj.aliyun.com/kit/pkg/core/reason"
 	"lj.aliyun.com/kit/pkg/kube"
@@ -114,6 +115,15 @@ func (s *State) capacity(c *cycle, ni fwk.NodeInfo, limit int, promised []*v1.Po
 	return min(a.room, limit)
 }
 
+// placeOf is where the node stands in the network.
+func (s *State) placeOf(set *settings, ni fwk.NodeInfo) gang.Place {
+	v := s.viewOf(ni.Node().Name)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.refresh(s, set, ni)
+	return gang.Place{HyperNode: v.base.HyperNode, Leaf: v.base.Leaf, NetworkPod: v.base.NetworkPod}
+}
+
 // beside is the node with more pods. The caller holds mu of the view, which is
 // that of this NodeInfo.
 func (s *State) beside(v *view, ni fwk.NodeInfo, more []*v1.Pod) *place.View {
@@ -150,7 +160,7 @@ func (v *view) refresh(s *State, set *settings, ni fwk.NodeInfo) {
 		return
 	}
 	if v.base == nil || v.set != set || !sameCards(v.node, node, set.Config) {
-		v.base = kube.NodeOf(node, set.Config)
+		v.base = kube.NodeIn(node, set.Config, set.network)
 	}
 	holds, complete := s.holdsOf(ni, nil)
 	n := *v.base

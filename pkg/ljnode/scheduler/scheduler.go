@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"lj.aliyun.com/kit/pkg/cliutil"
+	"lj.aliyun.com/kit/pkg/core/config"
 	"lj.aliyun.com/kit/pkg/kube"
 	"lj.aliyun.com/kit/pkg/sched/server"
 )
@@ -56,6 +57,12 @@ func NewCmd(streams genericiooptions.IOStreams) *cobra.Command {
 	f.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Schedule only while holding the Lease "+kube.Namespace+"/"+kube.SchedulerLease)
 	f.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address for /healthz, /readyz and /metrics")
 	f.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port for /healthz, /readyz and /metrics over TLS; 0 serves none")
+	policy := "Policy for %s: " + string(config.Binpack) + " or " + string(config.Spread) + "; without it, as the cluster's settings say"
+	f.StringVar((*string)(&o.Policies.NodePolicy), "node-policy", "", fmt.Sprintf(policy, "nodes"))
+	f.StringVar((*string)(&o.Policies.CardPolicy), "card-policy", "", fmt.Sprintf(policy, "the cards of a node"))
+	for _, name := range []string{"node-policy", "card-policy"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]string{string(config.Binpack), string(config.Spread)}, cobra.ShellCompDirectiveNoFileComp))
+	}
 	return cmd
 }
 
@@ -65,6 +72,11 @@ func run(ctx context.Context, o server.Options, logs *logsapi.LoggingConfigurati
 	}
 	if net.ParseIP(o.BindAddress) == nil {
 		return cliutil.Usagef("--bind-address %q: must be an IP address", o.BindAddress)
+	}
+	for flag, p := range map[string]config.Policy{"--node-policy": o.Policies.NodePolicy, "--card-policy": o.Policies.CardPolicy} {
+		if _, err := config.ParsePolicy(string(p)); p != "" && err != nil {
+			return cliutil.Usagef("%s: %v", flag, err)
+		}
 	}
 	if bad := logsapi.Validate(logs, nil, nil); len(bad) > 0 {
 		return cliutil.Usagef("log flags: %v", bad.ToAggregate())

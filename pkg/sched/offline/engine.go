@@ -49,6 +49,7 @@ type filter struct {
 func New(ctx context.Context, s *kube.Snapshot, cfg config.Config) (*Engine, error) {
 	ctx, stop := context.WithCancel(ctx)
 	e := &Engine{cfg: cfg, state: sched.NewState(cfg), stop: stop}
+	e.state.SetNetwork(s.Network())
 	if err := e.build(ctx, s); err != nil {
 		stop()
 		return nil, fmt.Errorf("scheduler engine: %w", err)

@@ -21,6 +21,7 @@ import (
 
 	"lj.aliyun.com/kit/pkg/kube"
 	"lj.aliyun.com/kit/pkg/sched"
+	"lj.aliyun.com/kit/pkg/sched/decisionlog"
 	"lj.aliyun.com/kit/pkg/sched/metrics"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	// port 0 serves nothing.
 	BindAddress string
 	SecurePort  int
+	// Policies are put over those of the cluster's settings where they are set.
+	Policies sched.Args
 	// UserAgent names the program to the API server.
 	UserAgent string
 	// Version is that of the program, for the log and the metrics.
@@ -92,8 +95,12 @@ func Run(ctx context.Context, o Options) error {
 
 	state := sched.NewState(firstConfig(ctx, client))
 	state.NarrowTo(candidates)
+	state.LogTo(decisionlog.New(clock.RealClock{}))
 	watchConfig(ctx, client, state, broadcaster.NewRecorder(scheme.Scheme, kube.SchedulerName))
-	engine, factory, err := newEngine(ctx, client, cfg, state, func(name string) events.EventRecorderLogger {
+	if err := watchNetwork(ctx, cfg, state); err != nil {
+		return err
+	}
+	engine, factory, err := newEngine(ctx, o, client, cfg, state, func(name string) events.EventRecorderLogger {
 		return state.Recorder(broadcaster.NewRecorder(scheme.Scheme, name))
 	})
 	if err != nil {
@@ -187,8 +194,12 @@ func newBroadcaster(ctx context.Context, cfg *rest.Config) (events.EventBroadcas
 	return b, nil
 }
 
-func newEngine(ctx context.Context, client kubernetes.Interface, cfg *rest.Config, state *sched.State,
+func newEngine(ctx context.Context, o Options, client kubernetes.Interface, cfg *rest.Config, state *sched.State,
 	recorders func(string) events.EventRecorderLogger) (*scheduler.Scheduler, informers.SharedInformerFactory, error) {
+	profiles, err := o.Policies.In(sched.Profiles())
+	if err != nil {
+		return nil, nil, err
+	}
 	factory := scheduler.NewInformerFactory(client, 0, nil)
 	if err := state.Attach(ctx, client, factory); err != nil {
 		return nil, nil, err
@@ -196,7 +207,7 @@ func newEngine(ctx context.Context, client kubernetes.Interface, cfg *rest.Confi
 	engine, err := scheduler.New(ctx, newLaterStatus(ctx, client), factory, nil, recorders,
 		scheduler.WithKubeConfig(cfg),
 		scheduler.WithComponentConfigVersion("kubescheduler.config.k8s.io/v1"),
-		scheduler.WithProfiles(sched.Profiles()...),
+		scheduler.WithProfiles(profiles...),
 		scheduler.WithFrameworkOutOfTreeRegistry(sched.NewRegistry(state)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("scheduler engine: %w", err)
