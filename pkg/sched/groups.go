@@ -203,7 +203,7 @@ func (x *group) count(c config.Config) *v1.Pod {
 		x.core.Finished += int(j.Status.Succeeded)
 	}
 	x.core.Size = max(x.core.Size, 1)
-	x.marked = x.core.Bound+x.core.Finished > 0 && (x.marked || x.core.Satisfied())
+	x.marked = x.core.Bound+x.core.Finished > 0 && (x.marked || x.core.Wrong == nil && x.core.Satisfied())
 	x.core.Marked = x.marked
 	return first
 }
