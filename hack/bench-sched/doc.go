@@ -9,7 +9,8 @@
 // that take turns on the same cluster. The quality of packing comes from a
 // seeded trace in logical time, a benchmark of pkg/sched as well.
 //
-// A missed target is a figure, not an error: the exit code is 0.
+// A missed target is a figure, not an error: the exit code is 0. It is 1 if
+// something could not be measured.
 //
 // Words: a peer is whom a figure is compared with; a ratio says how many times
 // better the suite is, so more than 1 is better whether the figure is a time

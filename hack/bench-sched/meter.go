@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -53,23 +53,39 @@ func (m *meter) read(ctx context.Context, histogram string) (total, error) {
 	if resp.StatusCode != http.StatusOK {
 		return total{}, fmt.Errorf("metrics: %s", resp.Status)
 	}
-	var out total
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		rest, ok := strings.CutPrefix(lines.Text(), histogram+"_")
-		if !ok {
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return total{}, err
+	}
+	sum, err1 := sumOf(text, histogram+"_sum")
+	count, err2 := sumOf(text, histogram+"_count")
+	return total{sum, count}, errors.Join(err1, err2)
+}
+
+// sumOf adds up a metric over all its labels, in the text form of Prometheus.
+func sumOf(text []byte, metric string) (float64, error) {
+	var out float64
+	for line := range strings.Lines(string(text)) {
+		rest, ok := strings.CutPrefix(line, metric)
+		if !ok || rest[0] != '{' && rest[0] != ' ' {
 			continue
 		}
-		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
-		switch {
-		case err != nil:
-			return total{}, fmt.Errorf("metrics: line %q", lines.Text())
-		case strings.HasPrefix(rest, "sum"):
-			out.sum += value
-		case strings.HasPrefix(rest, "count"):
-			out.count += value
+		rest = strings.TrimSpace(rest)
+		v, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+		if err != nil {
+			return 0, fmt.Errorf("metrics: line %q", line)
 		}
+		out += v
 	}
-	return out, lines.Err()
+	return out, nil
+}
+
+// putOff is how many requests the API server's priority and fairness has
+// refused with "try again later" since its start, to anybody.
+func (c *cluster) putOff(ctx context.Context) (float64, error) {
+	text, err := c.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("metrics of the API server: %w", err)
+	}
+	return sumOf(text, "apiserver_flowcontrol_rejected_requests_total")
 }

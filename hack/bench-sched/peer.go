@@ -127,9 +127,9 @@ func (p *process) stop() {
 	}
 }
 
-// cpu is what the process has used since its start.
-func (p *process) cpu() (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+// cpuOf is what a process has used since its start.
+func cpuOf(pid int) (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
@@ -142,6 +142,8 @@ func (p *process) cpu() (time.Duration, error) {
 	system, err2 := strconv.Atoi(f[12])
 	return time.Duration(user+system) * time.Second / clockTicks, errors.Join(err1, err2)
 }
+
+func (p *process) cpu() (time.Duration, error) { return cpuOf(p.cmd.Process.Pid) }
 
 // clockTicks is USER_HZ, 100 on every platform that Go runs on.
 const clockTicks = 100

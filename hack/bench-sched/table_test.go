@@ -58,3 +58,21 @@ PASS
 		}
 	}
 }
+
+func TestMetricsAreSummedOverTheirLabels(t *testing.T) {
+	text := []byte(`# HELP a_sum what
+a_sum{result="x"} 1.5
+a_sum{result="y z"} 2
+a_sum_other 8
+a_count 3
+b{le="+Inf"} 1e2
+`)
+	for metric, want := range map[string]float64{"a_sum": 3.5, "a_count": 3, "b": 100, "none": 0} {
+		if got, err := sumOf(text, metric); err != nil || got != want {
+			t.Errorf("%s: %v %v, want %v", metric, got, err, want)
+		}
+	}
+	if _, err := sumOf([]byte("a_sum many\n"), "a_sum"); err == nil {
+		t.Error("no number: no error")
+	}
+}
