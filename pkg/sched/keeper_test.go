@@ -136,17 +136,18 @@ func (w *ward) bind(names ...string) {
 
 func (w *ward) remove(names ...string) {
 	for _, n := range names {
-		p := w.pod(n).DeepCopy()
+		p, name := w.pod(n).DeepCopy(), w.key(n).Name
 		if err := w.client.Tracker().Delete(podsGVR, "default", n); err != nil {
 			w.t.Fatal(err)
 		}
-		name := ""
-		w.state.groups.mu.Lock()
-		name = w.state.groups.names[p.UID]
-		w.state.groups.mu.Unlock()
 		p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &name}
 		w.state.groups.gone(p)
 	}
+}
+
+// key is the group of a pod.
+func (w *ward) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: kube.GroupOf(w.pod(name), cfg).Name}
 }
 
 func (w *ward) job(set string, size int, f func(*batchv1.Job)) {
@@ -248,7 +249,7 @@ func TestMembersAreToldThatOthersAreMissing(t *testing.T) {
 func TestTheDeadlineComesByItself(t *testing.T) {
 	w := newWard(t)
 	w.add(members("a", 0, 3, 4, limits{"nvidia": 8})...)
-	key, _ := keyOf(func() *v1.Pod { p := w.pod("a-0").DeepCopy(); w.state.groups.adopt(p); return p }())
+	key := w.key("a-0")
 	w.clock.Step(5 * time.Second)
 	w.keeper.keep(context.Background(), key)
 	w.clock.Step(5 * time.Second)
@@ -290,6 +291,25 @@ func TestOthersReasonsStay(t *testing.T) {
 	w.expect("a-0", v1.PodScheduled, "False Unschedulable gang-forming")
 	w.expect("a-1", v1.PodScheduled, "")
 	w.expect("b-0", v1.PodScheduled, "False Unschedulable 0/3 nodes")
+}
+
+// The group pauses after a commit that has failed: members that took part have
+// the engine's reason, one that came since gets the pause.
+func TestAPauseIsTold(t *testing.T) {
+	w := newWard(t)
+	tried := member("a", 0, 2, limits{"nvidia": 8})
+	tried.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable", Message: "binding refused"}}
+	w.add(tried, member("a", 1, 2, limits{"nvidia": 8}))
+	key := w.key("a-0")
+	w.state.attach(&Plugin{state: w.state, clock: w.clock, cooling: map[types.NamespacedName]*cooling{
+		key: {steps: 3, until: wardStart.Add(time.Minute), why: "gang-rolled-back: member a-0 could not be bound"}}})
+	w.pass(5 * time.Second)
+	w.expect("a-0", v1.PodScheduled, "False Unschedulable binding refused")
+	w.expect("a-1", v1.PodScheduled, "False Unschedulable gang-rolled-back: ")
+	w.expect("a-0", kube.GangCondition, "False Waiting 2 of 2 members exist, 0 have nodes; since 2026-12-01T08:00:00Z, round 4")
+	if w.pass(time.Minute); len(w.events) > 0 {
+		t.Errorf("events %q, beside those of the engine", w.events)
+	}
 }
 
 // A pod that is bound at the same moment must not be shown as waiting, so the
@@ -607,5 +627,67 @@ func (w *ward) agree(t *rapid.T) {
 		if shown != 1 || conditionOf(bearerOf(g), kube.GangCondition).Reason != string(want) {
 			t.Fatalf("%d members show the group, which is %s: %s", shown, want, w.message(bearerOf(g).Name, kube.GangCondition))
 		}
+	}
+}
+
+// guard runs a keeper beside the rig's engine, on a clock of the test's.
+func (r *rig) guard(c *testclock.FakeClock) {
+	k := NewKeeper(r.state, r.client, &notes{r: r}, c)
+	done := make(chan struct{})
+	go func() { defer close(done); k.Run(r.ctx) }()
+	r.t.Cleanup(func() { r.stop(); <-done })
+}
+
+// tick lets the keeper's time go by until something is so.
+func (r *rig) tick(c *testclock.FakeClock, what string, ok func() bool) {
+	r.t.Helper()
+	r.until(what, func() bool { c.Step(100 * time.Millisecond); return ok() })
+}
+
+func (r *rig) notes(pod, words string) int {
+	n := 0
+	for _, note := range r.allEvents()["default/"+pod] {
+		if strings.Contains(note, words) {
+			n++
+		}
+	}
+	return n
+}
+
+// The seventh member comes at 179 s or at 181 s: the group is placed then,
+// whole, without anybody making its pods anew.
+func TestTheLastMemberComesBeforeOrAfterTheTime(t *testing.T) {
+	for at, incomplete := range map[int]int{179: 0, 181: 1} {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			r := newRig(t, NewState(cfg), network(t, 1, 1, 7)...)
+			c := testclock.NewFakeClock(wardStart)
+			pods := members("a", 0, 7, 7, limits{"nvidia": 8})
+			for _, p := range pods {
+				p.CreationTimestamp = metav1.NewTime(wardStart)
+			}
+			r.add(pods[:6]...)
+			r.guard(c)
+			r.tick(c, "the members are told", func() bool { return r.notes("a-0", "gang-forming: 6 of 7") == 1 })
+			c.SetTime(wardStart.Add(time.Duration(at) * time.Second))
+			if incomplete > 0 {
+				r.until("the group's time is over", func() bool { return r.notes("a-0", "gang-incomplete: 6 of 7") == 1 })
+				r.until("each member says so", func() bool {
+					return !slices.ContainsFunc(r.pods(), func(p *v1.Pod) bool {
+						c := conditionOf(p, v1.PodScheduled)
+						return c == nil || !strings.HasPrefix(c.Message, "gang-incomplete: 6 of 7")
+					})
+				})
+			}
+			if got := r.where("a"); len(got) > 0 {
+				t.Fatalf("%v bound, the seventh member is missing", got)
+			}
+			pods[6].CreationTimestamp = metav1.NewTime(c.Now())
+			r.add(pods[6])
+			r.allBound("a", 7)
+			r.tick(c, "the mark of a placed group", func() bool { return placedMark(r.pod("a-0")) })
+			if n := r.notes("a-0", "gang-incomplete"); n != incomplete {
+				t.Errorf("%d events about missing members: %q", n, r.allEvents()["default/a-0"])
+			}
+		})
 	}
 }

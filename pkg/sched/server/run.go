@@ -112,8 +112,12 @@ func Run(ctx context.Context, o Options) error {
 	}
 	state.Fence(lead.may)
 	fleet := metrics.NewFleet(factory.Core().V1().Nodes().Lister(), factory.Core().V1().Pods().Lister(), state.Config, clock.RealClock{})
+	keeper, err := newKeeper(cfg, state, broadcaster.NewRecorder(scheme.Scheme, kube.SchedulerName))
+	if err != nil {
+		return err
+	}
 	ready := &readiness{}
-	stopServing, err := serve(o, cfg, ready, lead, metrics.NewRegistry(metrics.Sources{Version: o.Version, Fleet: fleet, Leading: lead.leading.Load}))
+	stopServing, err := serve(o, cfg, ready, lead, metrics.NewRegistry(metrics.Sources{Version: o.Version, Fleet: fleet, Leading: lead.leading.Load, Gangs: keeper.Phases}))
 	if err != nil {
 		return err
 	}
@@ -132,7 +136,7 @@ func Run(ctx context.Context, o Options) error {
 	watching := make(chan struct{})
 	go func() { defer close(watching); foreign.watch(ctx) }()
 	defer func() { cancel(); <-watching }()
-	return lead.run(ctx, engine.Run)
+	return lead.run(ctx, both(engine.Run, keeper.Run))
 }
 
 // engineVersion is that of the linked Kubernetes packages.
