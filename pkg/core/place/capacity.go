@@ -25,6 +25,23 @@ func (v *View) Capacity(r *request.Request, limit int) int {
 	case v.Check(r) != nil:
 		return 0
 	}
+	return v.count(r, limit)
+}
+
+// serves tells whether the cards of a node that takes the request's kind of
+// pods serve n of them.
+func (v *View) serves(r *request.Request, n int) bool {
+	switch {
+	case n > 1:
+		return v.count(r, n) >= n
+	case len(r.Asks) == 1:
+		return v.serving(&r.Asks[0]) >= r.Asks[0].Count
+	}
+	return newSearch(v, r).fits() == found
+}
+
+// count is Capacity where the cards alone decide.
+func (v *View) count(r *request.Request, limit int) int {
 	if len(r.Asks) > 1 || r.Asks[0].Mode != request.Whole && r.Asks[0].Count > 1 {
 		return v.fits(r, limit)
 	}

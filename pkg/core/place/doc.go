@@ -6,7 +6,7 @@
 // request fits, Fit also chooses the cards, Capacity how often it fits; Rank
 // and Score compare nodes; Explain says card by card what is in the way, an
 // Offer's Summary what a pod got; Census counts what is left, and in what
-// pieces. Each answer is an offer or at least
+// pieces; Evict says who must go for a request. Each answer is an offer or at least
 // one reason, never both and never neither; a request that cannot be
 // understood never gets here (request.Parse refuses it).
 //

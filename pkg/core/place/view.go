@@ -24,6 +24,8 @@ type View struct {
 	nics    []*device.NIC
 	charted bool
 	wired   bool
+	// guessed has by uid what pods are taken to hold of which nobody knows.
+	guessed map[string][]cluster.CardUse
 }
 
 // card is one card and what all pods together hold of it.
@@ -93,7 +95,7 @@ func (v *View) addUnplaced() {
 	for _, h := range pods {
 		s := newSearch(v, h.Unplaced)
 		if s.run() == found {
-			v.Add(s.offer().Uses)
+			v.guess(h.UID, s.offer().Uses)
 			continue
 		}
 		for _, a := range h.Unplaced.Asks {
@@ -103,11 +105,19 @@ func (v *View) addUnplaced() {
 				b.Count = 1
 				one.Asks = []request.Ask{b}
 				if s := newSearch(v, &one); s.run() == found {
-					v.Add(s.offer().Uses)
+					v.guess(h.UID, s.offer().Uses)
 				}
 			}
 		}
 	}
+}
+
+func (v *View) guess(uid string, uses []cluster.CardUse) {
+	if v.guessed == nil {
+		v.guessed = map[string][]cluster.CardUse{}
+	}
+	v.guessed[uid] = append(v.guessed[uid], uses...)
+	v.Add(uses)
 }
 
 // chart measures the node's cards. It returns nil for an inventory with more
