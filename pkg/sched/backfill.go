@@ -109,6 +109,7 @@ func (p *Plugin) keepFor(t *team, s *site, h holder, born time.Time) {
 		k.start = later(k.start, ends(s.nodes[i]))
 	}
 	p.state.kept.Store(k)
+	p.state.unlessOver(h)
 	if !mine {
 		klog.InfoS("Nodes are kept free for the job that has waited longest", "job", h.name, "nodes", len(k.nodes), "waits", now.Sub(born).Round(time.Second))
 	}
@@ -163,10 +164,35 @@ func (s *State) releaseKept(h holder) {
 	}
 }
 
-// groupChanged ends the reservation of a group that is placed or gone.
+// groupChanged ends the reservation of a group that is placed or gone, forgets
+// one that is gone, and has those give up that wait for a member that is gone.
+// It is called under the lock of groups.
 func (s *State) groupChanged(key types.NamespacedName, g gang.Group, known bool) {
+	s.mu.RLock()
+	plugins := s.plugins
+	s.mu.RUnlock()
+	for _, p := range plugins {
+		switch {
+		case !known:
+			p.forgetGroup(key)
+		case g.Short():
+			go p.lost(key, g)
+		}
+	}
 	if k := s.kept.Load(); k != nil && k.holder.group == key && (!known || g.Satisfied() || g.Wrong != nil) {
 		s.releaseKept(k.holder)
+	}
+}
+
+// unlessOver ends a reservation that was just made, if its holder was placed or
+// has gone meanwhile: that was told before it was made.
+func (s *State) unlessOver(h holder) {
+	if h.pod != "" {
+		s.unlessGone(h.pod)
+		return
+	}
+	if g, _, known := s.groups.of(h.group); kube.SyntheticName(h.group.Name) {
+		s.groupChanged(h.group, g, known)
 	}
 }
 

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,7 +11,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"lj.aliyun.com/kit/pkg/core/gang"
 	"lj.aliyun.com/kit/pkg/core/reason"
+	"lj.aliyun.com/kit/pkg/kube"
 )
 
 // The engine simulates a group in memory and commits it whole (see
@@ -81,6 +84,7 @@ func (s *State) round(key types.NamespacedName) int {
 
 // Permit lets the members of a group go to their nodes together. All of a
 // commit are here within one loop of the engine; the timer is a last guard.
+// Nobody waits for a member that has gone since the simulation.
 func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) (*fwk.Status, time.Duration) {
 	key, ok := keyOf(pod)
 	if !ok {
@@ -94,6 +98,12 @@ func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ stri
 		return fwk.NewStatus(fwk.Unschedulable, c.why), 0
 	}
 	p.gangs.Unlock()
+	if p.state.exists != nil && !p.state.exists(pod.UID) {
+		return fwk.NewStatus(fwk.Unschedulable, "the pod was deleted"), 0
+	}
+	if g, _, known := p.state.groups.of(key); known && g.Short() {
+		return fwk.NewStatus(fwk.Unschedulable, short(&g)), 0
+	}
 	manager := p.handle.PodGroupManager()
 	pg, err := manager.PodGroups().Get(key.Namespace, key.Name)
 	if err != nil {
@@ -135,28 +145,76 @@ func (p *Plugin) rollBack(key types.NamespacedName, pod *v1.Pod) {
 		c.steps++
 		c.until = now.Add(d)
 		c.why = full(reason.Reason{Code: "gang-rolled-back", Device: pod.Name, Detail: []string{d.String()}})
+		// One that had come through Permit and did not wait yet was not seen.
+		p.clock.AfterFunc(d/2, func() { p.rejectWaiting(key, c.why) })
 		p.clock.AfterFunc(d+10*time.Millisecond, func() { p.wake(key) })
 	}
 	why := c.why
-	var waiting []fwk.WaitingPod
-	p.handle.IterateOverWaitingPods(func(w fwk.WaitingPod) {
-		if k, ok := keyOf(w.GetPod()); ok && k == key && w.GetPod().UID != pod.UID {
-			waiting = append(waiting, w)
-			c.rejected[w.GetPod().UID] = true
-		}
-	})
+	waiting := slices.DeleteFunc(p.waiting(key), func(w fwk.WaitingPod) bool { return w.GetPod().UID == pod.UID })
+	for _, w := range waiting {
+		c.rejected[w.GetPod().UID] = true
+	}
 	p.gangs.Unlock()
 	p.state.groups.touch(key)
+	p.unlessGroupGone(key)
 	for _, w := range waiting {
 		w.Reject(Name, why)
 	}
 	klog.InfoS("A member of a group could not be bound, the group pauses", "group", key, "pod", klog.KObj(pod), "rolledBack", len(waiting))
 }
 
+// waiting lists the members of a group that wait in Permit.
+func (p *Plugin) waiting(key types.NamespacedName) []fwk.WaitingPod {
+	var out []fwk.WaitingPod
+	p.handle.IterateOverWaitingPods(func(w fwk.WaitingPod) {
+		if k, ok := keyOf(w.GetPod()); ok && k == key {
+			out = append(out, w)
+		}
+	})
+	return out
+}
+
+// lost comes when a group has fewer members than it needs. Those that wait for
+// the others of their commit would hold their cards in vain: one of them gives
+// them back, and all follow.
+func (p *Plugin) lost(key types.NamespacedName, g gang.Group) {
+	if list := p.waiting(key); len(list) > 0 {
+		list[0].Reject(Name, short(&g))
+	}
+}
+
+// short is the refusal of a group that lacks members.
+func short(g *gang.Group) string {
+	return refusal([]reason.Reason{{Code: "gang-forming", Want: int64(g.Size), Free: int64(g.Members + g.Finished)}})
+}
+
+// rejectWaiting has the members of a group that wait give their cards back.
+func (p *Plugin) rejectWaiting(key types.NamespacedName, why string) {
+	for _, w := range p.waiting(key) {
+		w.Reject(Name, why)
+	}
+}
+
 // wake tries a group's waiting members again.
 func (p *Plugin) wake(key types.NamespacedName) {
 	if st, err := p.handle.PodGroupManager().PodGroupStates().Get(key.Namespace, key.Name); err == nil {
 		p.handle.Activate(klog.Background(), st.UnscheduledPods())
+	}
+}
+
+// forgetGroup drops what is known of a group that is gone.
+func (p *Plugin) forgetGroup(key types.NamespacedName) {
+	p.gangs.Lock()
+	delete(p.cooling, key)
+	delete(p.wideGangs, key)
+	p.gangs.Unlock()
+}
+
+// unlessGroupGone forgets a group about which something was just noted, if its
+// last pod has gone meanwhile: that was told before the note.
+func (p *Plugin) unlessGroupGone(key types.NamespacedName) {
+	if _, _, ok := p.state.groups.of(key); !ok && kube.SyntheticName(key.Name) {
+		p.forgetGroup(key)
 	}
 }
 

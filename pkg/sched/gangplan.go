@@ -176,6 +176,7 @@ func (p *Plugin) PodGroupPostFilter(_ context.Context, cs fwk.PodGroupCycleState
 	p.gangs.Lock()
 	p.wideGangs[key] = true
 	p.gangs.Unlock()
+	p.unlessGroupGone(key)
 	p.clock.AfterFunc(0, func() { p.wake(key) })
 	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the best nodes for the group's cards refuse it, trying the others")
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"lj.aliyun.com/kit/pkg/core/gang"
 )
 
 // Attach lets the engine see the groups of pods: those that the suite's labels
@@ -142,7 +144,9 @@ func (s *State) forwardPodGroups(ctx context.Context, client kubernetes.Interfac
 		UpdateFunc: func(_, o any) { put(o) },
 		DeleteFunc: func(o any) {
 			if pg, ok := last(o).(*schedulingapi.PodGroup); ok {
-				s.groups.feed.drop(cache.MetaObjectToName(pg).AsNamespacedName())
+				key := cache.MetaObjectToName(pg).AsNamespacedName()
+				s.groups.feed.drop(key)
+				s.groupChanged(key, gang.Group{}, false)
 			}
 		},
 	}); err != nil {

@@ -30,6 +30,9 @@ func (g *Group) Satisfied() bool {
 	return g.Bound+g.Finished > 0 && (g.Marked || g.Bound+g.Finished >= g.Size)
 }
 
+// Short tells whether members are missing that the group needs to be placed.
+func (g *Group) Short() bool { return !g.Satisfied() && g.Members+g.Finished < g.Size }
+
 // Quorum is how many members must be placed at one time, those that are bound
 // counted in, for any to be placed. It is at least 1.
 func (g *Group) Quorum() int {
