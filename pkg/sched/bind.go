@@ -15,6 +15,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"lj.aliyun.com/kit/pkg/kube"
+	"lj.aliyun.com/kit/pkg/sched/metrics"
 )
 
 // How long a binding is tried whose outcome is not known. The cards stay held
@@ -77,7 +78,11 @@ func (p *Plugin) bind(ctx context.Context, b *v1.Binding, o metav1.CreateOptions
 	end, wait := p.clock.Now().Add(bindRetry), bindWaitMin
 	for try := 1; ; try++ {
 		if err := p.state.mayBind(); err != nil {
+			metrics.FenceRefusals.Inc()
 			return err
+		}
+		if try > 1 {
+			metrics.BindingRetries.Inc()
 		}
 		err := pods.Bind(ctx, b, o)
 		if err == nil {
