@@ -60,7 +60,7 @@ bench-sched: $(BIN)/ljnode $(BIN)/ljsandbox $(BIN)/kube-scheduler ## the schedul
 
 .PHONY: lint
 lint: ## gofmt, vet and staticcheck
-	@test -z "$$(gofmt -l cmd pkg examples hack | tee /dev/stderr)"
+	@test -z "$$(gofmt -l cmd pkg examples deploy hack | tee /dev/stderr)"
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
