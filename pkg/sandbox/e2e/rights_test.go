@@ -36,13 +36,8 @@ import (
 var unproven = map[string]string{
 	"get pods":                                 "the answer to a Binding was lost",
 	"create pods/eviction":                     "a group that is bound in part and cannot be completed",
+	"patch podgroups.scheduling.k8s.io/status": "API servers that serve groups, off by default in 1.37",
 	"patch events.events.k8s.io":               "an event that repeats",
-	"get configmaps":                           "settings are read once by name before they are watched; seen unless the watch was faster",
-	"list podgroups.scheduling.k8s.io":         "API servers that serve them, off by default in 1.37",
-	"watch podgroups.scheduling.k8s.io":        "as above",
-	"patch podgroups.scheduling.k8s.io/status": "as above",
-	"list hypernodes.topology.volcano.sh":      "clusters with Volcano's topology",
-	"watch hypernodes.topology.volcano.sh":     "as above",
 }
 
 // The scheduler does all that it does with exactly the rights of deploy/: the
