@@ -34,8 +34,8 @@ import (
 // unproven are the rights that this test does not see used, and what for they
 // are there all the same.
 var unproven = map[string]string{
-	"get pods":                                 "the answer to a Binding was lost",
-	"create pods/eviction":                     "a group that is bound in part and cannot be completed",
+	"get pods":             "the answer to a Binding was lost",
+	"create pods/eviction": "a group that is bound in part and cannot be completed",
 	"patch podgroups.scheduling.k8s.io/status": "API servers that serve groups, off by default in 1.37",
 	"patch events.events.k8s.io":               "an event that repeats",
 }
