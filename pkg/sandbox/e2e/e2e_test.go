@@ -97,7 +97,12 @@ func cardPod() v1.PodSpec {
 // wholeCard is an allocation of the node's n-th card to the container app.
 func wholeCard(t *testing.T, pod *v1.Pod, node string, n int) string {
 	t.Helper()
-	obj, err := client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+	return wholeCardIn(t, client, pod, node, n)
+}
+
+func wholeCardIn(t *testing.T, c kubernetes.Interface, pod *v1.Pod, node string, n int) string {
+	t.Helper()
+	obj, err := c.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
