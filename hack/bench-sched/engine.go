@@ -15,7 +15,7 @@ type figures map[string]float64
 // goBench runs benchmarks of pkg/sched, each once: they make their own
 // repetitions of what they measure.
 func goBench(ctx context.Context, pattern string) (map[string]figures, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^("+pattern+")$", "-benchtime", "1x", "-timeout", "20m", "./pkg/sched")
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^Benchmark("+pattern+")$", "-benchtime", "1x", "-timeout", "20m", "./pkg/sched")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -60,12 +60,20 @@ func (b *bench) engineRows(ctx context.Context) error {
 	rate, cycle := &Target{Value: 300}, &Target{Value: 20}
 	b.add(Row{Name: where + "single pods of five kinds", Figure: s["pods/s"], Unit: "pods/s", Target: rate})
 	b.add(Row{Name: "  99 of 100 cycles end within", Figure: s["p99-ms"], Unit: "ms", LessIsBetter: true, Target: cycle})
+	b.add(cpuRow(s["cpu-µs/pod"], nil))
 	b.add(Row{Name: where + "gangs of 8 to 64", Figure: g["pods/s"], Unit: "pods/s", Target: &Target{Value: 250}})
+	b.add(cpuRow(g["cpu-µs/pod"], nil))
 	b.add(Row{Name: where + "one-card pods", Figure: a["pods/s"], Unit: "pods/s", Peer: &Peer{"stock profile", a["stock-pods/s"]}, Target: &Target{OfRatio: true, Value: 1}})
+	b.add(cpuRow(a["cpu-µs/pod"], &Peer{"stock profile", a["stock-cpu-µs/pod"]}))
 	b.add(Row{Name: where + "one pod refused", Figure: got["Refusal"]["ns/op"] / 1e6, Unit: "ms", LessIsBetter: true, Target: &Target{Value: 100}})
 	b.add(Row{Name: "engine alone, all nodes scored: cost of a pod on 5000 nodes over that on 500", Figure: gr["times"], Unit: "times", LessIsBetter: true,
 		Peer: &Peer{"stock profile", gr["stock-times"]}, Target: &Target{Value: 9.99}})
 	return nil
+}
+
+// cpuRow is the CPU time behind the row above it, on all cores.
+func cpuRow(micros float64, peer *Peer) Row {
+	return Row{Name: "  CPU on all cores", Figure: micros, Unit: "µs/pod", LessIsBetter: true, Peer: peer}
 }
 
 // qualityRows are about what is allocated, in logical time.

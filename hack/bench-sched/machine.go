@@ -17,7 +17,8 @@ type Machine struct {
 	LoadAfter  string `json:"loadAfter"`
 	Go         string `json:"go"`
 	Suite      string `json:"suite"`
-	Kubernetes string `json:"kubernetes"`
+	// Kubernetes is empty if no API server was needed.
+	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
 func thisMachine() Machine {
@@ -25,8 +26,12 @@ func thisMachine() Machine {
 }
 
 func (m Machine) String() string {
-	return fmt.Sprintf("%d cores (%s), load before %s, after %s\nsuite %s, Kubernetes %s, %s",
-		m.Cores, m.CPU, m.LoadBefore, m.LoadAfter, m.Suite, m.Kubernetes, m.Go)
+	server := ""
+	if m.Kubernetes != "" {
+		server = "API server " + m.Kubernetes + ", "
+	}
+	return fmt.Sprintf("%d cores (%s), load before %s, after %s\nsuite %s, %s%s",
+		m.Cores, m.CPU, m.LoadBefore, m.LoadAfter, m.Suite, server, m.Go)
 }
 
 func load() string {
