@@ -233,12 +233,12 @@ func (x *group) agree(p, first *v1.Pod, c config.Config) {
 		x.core.Wrong = &reason.Reason{Code: "min-member-differs", Want: int64(x.core.Size), Free: int64(ref.Size)}
 	case v1helper.PodPriority(p) != v1helper.PodPriority(first):
 		x.core.Wrong = &reason.Reason{Code: "gang-members-differ", Detail: []string{"priority"}}
-	case preemption(p) != preemption(first):
+	case preemptionPolicy(p) != preemptionPolicy(first):
 		x.core.Wrong = &reason.Reason{Code: "gang-members-differ", Detail: []string{"preemptionPolicy"}}
 	}
 }
 
-func preemption(p *v1.Pod) v1.PreemptionPolicy {
+func preemptionPolicy(p *v1.Pod) v1.PreemptionPolicy {
 	if p.Spec.PreemptionPolicy == nil {
 		return v1.PreemptLowerPriority
 	}

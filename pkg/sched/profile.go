@@ -27,6 +27,7 @@ var replaced = map[string]string{
 	names.NodeResourcesBalancedAllocation: "would even CPU out against packing cards",
 	names.ImageLocality:                   "GPU images are pulled once per node anyway",
 	names.PrioritySort:                    "LJQueueSort takes its place",
+	names.DefaultPreemption:               "LJPreemption takes its place",
 	// A profile has one plugin that makes placements, and one label is not
 	// the four tiers of a network.
 	names.TopologyPlacementGenerator: "LJDevices makes the placements of groups",
@@ -51,6 +52,9 @@ func NewRegistry(state *State) frameworkruntime.Registry {
 		FitName: func(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 			return newFit(ctx, state, args, h)
 		},
+		PreemptionName: func(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+			return newPreemption(ctx, state, args, h)
+		},
 	}
 }
 
@@ -74,6 +78,8 @@ func Profiles() []schedulerapi.KubeSchedulerProfile {
 		switch a := p.PluginConfig[i].Args.(type) {
 		case *schedulerapi.NodeResourcesFitArgs:
 			p.PluginConfig = append(p.PluginConfig, schedulerapi.PluginConfig{Name: FitName, Args: a})
+		case *schedulerapi.DefaultPreemptionArgs:
+			p.PluginConfig = append(p.PluginConfig, schedulerapi.PluginConfig{Name: PreemptionName, Args: a})
 		case *schedulerapi.PodTopologySpreadArgs:
 			// The system defaults spread the pods of a Service or ReplicaSet
 			// over nodes and zones, against packing, and switch off the
@@ -97,6 +103,9 @@ func enabled(stock []schedulerapi.Plugin) []schedulerapi.Plugin {
 		if pl.Name == names.PrioritySort {
 			out = append(out, schedulerapi.Plugin{Name: SortName})
 		}
+		if pl.Name == names.DefaultPreemption {
+			out = append(out, schedulerapi.Plugin{Name: PreemptionName})
+		}
 		if _, gone := replaced[pl.Name]; !gone {
 			out = append(out, pl)
 		}
@@ -116,7 +125,7 @@ func CheckProfiles() error {
 	for _, pl := range ps[0].Plugins.MultiPoint.Enabled {
 		have[pl.Name] = true
 	}
-	for _, want := range []string{Name, FitName, SortName, names.DefaultPreemption, names.GangScheduling, names.TaintToleration, names.NodeAffinity} {
+	for _, want := range []string{Name, FitName, SortName, PreemptionName, names.GangScheduling, names.TaintToleration, names.NodeAffinity} {
 		if !have[want] {
 			return fmt.Errorf("scheduler profile: plugin %s is missing", want)
 		}

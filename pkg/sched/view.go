@@ -257,6 +257,20 @@ func (s *State) fit(c *cycle, ni fwk.NodeInfo, pod types.UID, more bool) (*place
 	return place.NewView(&n, c.set.Config).Fit(c.req)
 }
 
+// evict chooses whom of the line to evict so that n pods of the class have
+// cards on the node, beside the promised ones (place.View.Evict).
+func (s *State) evict(c *cycle, ni fwk.NodeInfo, n int, l *line, promised []*v1.Pod) (chosen []int, ok bool) {
+	v := s.viewOf(ni.Node().Name)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.refresh(s, c.set, ni)
+	at := v.place
+	if len(promised) > 0 {
+		at = s.beside(v, ni, promised)
+	}
+	return at.Evict(c.req, n, l.victims, l.allowed)
+}
+
 // summary says for people what an offer on a node gives.
 func (s *State) summary(o *place.Offer, node string) string {
 	v := s.viewOf(node)
