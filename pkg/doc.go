@@ -24,6 +24,7 @@
 //	what a manifest says, line by line           manifest
 //	objects to core types                        kube (convert.go)
 //	the scheduler's plugin and profile           sched
+//	what is told about groups, and their mark    sched (keeper*.go)
 //	the same engine on a snapshot                sched/offline
 //	why a pod is pending                         core/explain, ljctl/whypending
 //

@@ -20,7 +20,11 @@ const (
 )
 
 // GangCondition is the type of the pod condition by which the scheduler tells
-// how far a pod's group has come. It stands on the group's first member.
+// how far a pod's group has come. It stands on one member of each group, the
+// oldest as long as the group waits. Its reason is a phase of core/gang, and
+// its message says how many members exist and have nodes, since when, and in
+// which round. Status True (Placed) is the mark of a group that was placed
+// whole: a member that is lost from then on is replaced alone.
 const GangCondition v1.PodConditionType = "lj.aliyun.com/Gang"
 
 // GroupRef is what a pod says about its group.

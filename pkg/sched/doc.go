@@ -25,6 +25,10 @@
 // texts ("0/12 nodes are available: 3 gpus-busy: 4 cards asked, …"). The
 // numbers of the node that comes closest follow once.
 //
+// The engine is silent about members of groups that it does not try. Keeper
+// tells why they wait, shows how far each group has come, and frees the nodes
+// of a group that stays bound in part.
+//
 // Words: a record is what State knows of one pod; a class is the set of pods
 // whose requests are equal but for names; wide is a pod that must be tried on
 // every node because the best ones for its cards refused it for other reasons.

@@ -253,6 +253,8 @@ func TestPhases(t *testing.T) {
 		{"the time is over", Group{Size: 7, Members: 6, Created: 100}, 280, Incomplete, 7, "gang-incomplete"},
 		{"all are there", Group{Size: 7, Members: 7, Created: 100}, 1000, Waiting, 7, ""},
 		{"bound in part", Group{Size: 7, Members: 7, Bound: 3}, 1000, HalfBound, 7, "gang-half-bound"},
+		{"bound in part, one is missing", Group{Size: 7, Members: 6, Bound: 3, Created: 100}, 200, HalfBound, 7, "gang-forming"},
+		{"bound in part, one is missing for long", Group{Size: 7, Members: 6, Bound: 3, Created: 100}, 280, HalfBound, 7, "gang-incomplete"},
 		{"all bound", Group{Size: 7, Members: 7, Bound: 7}, 1000, Placed, 1, ""},
 		{"one lost, marked", Group{Size: 7, Members: 6, Bound: 6, Marked: true}, 1000, Placed, 1, ""},
 		{"nothing left, marked", Group{Size: 7, Members: 2, Marked: true}, 1000, Incomplete, 7, "gang-incomplete"},
@@ -265,6 +267,9 @@ func TestPhases(t *testing.T) {
 		}
 		if q := c.g.Quorum(); q != c.quorum {
 			t.Errorf("%s: quorum %d, want %d", c.what, q, c.quorum)
+		}
+		if tried := c.code == "" || c.code == "gang-half-bound"; c.g.Tried() != tried {
+			t.Errorf("%s: tried %v, want %v", c.what, c.g.Tried(), tried)
 		}
 		code := reason.Code("")
 		if why := c.g.Why(c.now, 180); why != nil {
