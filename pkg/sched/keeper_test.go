@@ -182,9 +182,7 @@ func (w *ward) message(name string, kind v1.PodConditionType) string {
 }
 
 func (w *ward) expect(name string, kind v1.PodConditionType, want string) {
-	if h, ok := w.t.(interface{ Helper() }); ok {
-		h.Helper()
-	}
+	w.t.Helper()
 	got := w.message(name, kind)
 	if want == "" && got != "" || !strings.HasPrefix(got, want) {
 		w.t.Errorf("condition %s of %s is %q, want %q", kind, name, got, want)
