@@ -27,6 +27,11 @@ const (
 	bindWaitMax = 5 * time.Second
 )
 
+// bindings is how many are written at one time. A large group comes with all
+// of its own at once, and an API server puts off with 429 what is beyond its
+// queues (priority and fairness): those came a second later and more.
+const bindings = 64
+
 // Bind writes the Binding with the allocation in its annotations. The API
 // server merges them into the pod in the transaction that sets its node name
 // (pkg/registry/core/pod/storage, assignPod), so a pod is bound if and only if
@@ -84,7 +89,9 @@ func (p *Plugin) bind(ctx context.Context, b *v1.Binding, o metav1.CreateOptions
 		if try > 1 {
 			metrics.BindingRetries.Inc()
 		}
+		p.slots <- struct{}{}
 		err := pods.Bind(ctx, b, o)
+		<-p.slots
 		if err == nil {
 			return nil
 		}

@@ -433,7 +433,7 @@ func (t *team) refuse(ctx context.Context, s *site, most int) *fwk.Status {
 		total += s.rooms[i].Cap
 	}
 	total = min(total, most)
-	r := reason.Reason{Code: "gang-short", Want: int64(want), Free: int64(min(total, want)), Unit: "members"}
+	r := reason.Reason{Code: "gang-short", Want: int64(want), Free: int64(min(total, want))}
 	if best, ok := gang.Largest(s.rooms); ok {
 		r.Free = int64(min(best.Cap, want, most))
 		if total >= want {

@@ -30,6 +30,8 @@ type Plugin struct {
 	clock  clock.WithDelayedExecution
 
 	indexes indexes
+	waking  waking
+	slots   chan struct{} // of bindings at one time
 
 	gangs   sync.Mutex // guards what follows
 	cooling map[types.NamespacedName]*cooling
@@ -66,14 +68,18 @@ var (
 // and drop what is gone.
 func newPlugin(state *State, h fwk.Handle) (*Plugin, error) {
 	p := &Plugin{state: state, handle: h, clock: clock.RealClock{}, cooling: map[types.NamespacedName]*cooling{},
-		trials: map[types.NamespacedName][]*trial{}, wideGangs: map[types.NamespacedName]bool{}}
+		slots: make(chan struct{}, bindings), trials: map[types.NamespacedName][]*trial{}, wideGangs: map[types.NamespacedName]bool{}}
 	core := h.SharedInformerFactory().Core().V1()
 	if _, err := core.Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { p.seen(o) },
 		UpdateFunc: func(before, o any) { p.seen(o); p.reportEdit(before, o) },
 		DeleteFunc: func(o any) {
 			if pod, ok := last(o).(*v1.Pod); ok {
+				held, _ := state.AllocationOf(pod.UID)
 				state.forget(pod.UID)
+				if held != nil {
+					p.freed()
+				}
 			}
 		},
 	}); err != nil {

@@ -40,7 +40,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := d.namespace(ctx); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	for _, step := range []func(context.Context) error{d.checkManifests, d.submitExamples, d.broken, d.impossible, d.fragmented} {
+	for _, step := range []func(context.Context) error{d.checkManifests, d.groups, d.near, d.submitExamples, d.broken, d.impossible, d.fragmented} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
