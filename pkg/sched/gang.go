@@ -228,6 +228,7 @@ func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ st
 	if err == nil && st.AllPodsCount() == st.ScheduledPodsCount() {
 		p.gangs.Lock()
 		delete(p.cooling, key)
+		delete(p.wideGangs, key)
 		p.gangs.Unlock()
 	}
 }

@@ -119,10 +119,10 @@ func (p *Plugin) GeneratePlacements(ctx context.Context, cs fwk.PodGroupCycleSta
 	site := t.survey(parent.Nodes)
 	found := gang.Domains(site.rooms, t.need, len(t.pods))
 	if len(found) == 0 {
-		return nil, t.refuse(ctx, site, t.need)
+		return nil, t.refuse(ctx, cs, site, t.need)
 	}
 	key := types.NamespacedName{Namespace: pg.GetNamespace(), Name: pg.GetName()}
-	if t.plain && !p.unplanned(key) {
+	if t.plain && !p.unplanned(key) && !leftToEngine(cs) {
 		most := 0
 		for _, d := range found {
 			nodes, ok := t.layOut(site, d)
@@ -133,7 +133,7 @@ func (p *Plugin) GeneratePlacements(ctx context.Context, cs fwk.PodGroupCycleSta
 				return &fwk.GeneratePlacementsResult{Placements: []*fwk.Placement{{Name: name, Nodes: site.named(nodes)}}}, nil
 			}
 		}
-		return nil, t.refuse(ctx, site, most)
+		return nil, t.refuse(ctx, cs, site, most)
 	}
 	out := &plan{tiers: map[string]gang.Tier{}}
 	var placements []*fwk.Placement
@@ -169,13 +169,19 @@ func (p *Plugin) PodGroupPostFilter(_ context.Context, cs fwk.PodGroupCycleState
 	if err != nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	if made, ok := d.(*plan); !ok || made.nodes == nil {
+	key := types.NamespacedName{Namespace: pg.GetNamespace(), Name: pg.GetName()}
+	made, ok := d.(*plan)
+	planned := ok && made.nodes != nil
+	p.gangs.Lock()
+	if planned {
+		p.wideGangs[key] = true
+	} else {
+		delete(p.wideGangs, key) // next time, a plan may do again
+	}
+	p.gangs.Unlock()
+	if !planned {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	key := types.NamespacedName{Namespace: pg.GetNamespace(), Name: pg.GetName()}
-	p.gangs.Lock()
-	p.wideGangs[key] = true
-	p.gangs.Unlock()
 	p.unlessGroupGone(key)
 	p.clock.AfterFunc(0, func() { p.wake(key) })
 	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the best nodes for the group's cards refuse it, trying the others")
@@ -427,7 +433,7 @@ func (t *team) layOut(s *site, d gang.Domain) (nodes map[types.UID]string, ok bo
 // refuse says why the group is not placed: how far it comes, and what the
 // nodes say. One text for all members, so that each tells the one true reason.
 // most is how many could be laid out at all.
-func (t *team) refuse(ctx context.Context, s *site, most int) *fwk.Status {
+func (t *team) refuse(ctx context.Context, cs fwk.PodGroupCycleState, s *site, most int) *fwk.Status {
 	total, want := 0, t.need
 	for i := range s.rooms {
 		total += s.rooms[i].Cap
@@ -447,6 +453,7 @@ func (t *team) refuse(ctx context.Context, s *site, most int) *fwk.Status {
 	}
 	t.p.keepFor(t, s, h, t.born)
 	t.p.refused(ctx, t.pods[0], "", []reason.Reason{r})
+	cs.Write(shortKey, shortage{r})
 	text := full(r)
 	if note := t.p.keptNote(h); note != "" {
 		text += "; " + note

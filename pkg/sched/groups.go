@@ -72,11 +72,24 @@ func newGroups(conf func() config.Config) *groups {
 // adopt takes a pod of ours before the engine sees it, and puts it into its
 // group. The pod is not shared yet: the informer has just decoded it.
 func (g *groups) adopt(p *v1.Pod) {
-	if p.Spec.SchedulerName != kube.SchedulerName || p.Spec.SchedulingGroup != nil && !kube.Synthetic(p.Spec.SchedulingGroup) {
+	if !eligible(p) {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if x := g.join(p); x != nil {
+		g.update(x)
+	}
+}
+
+// eligible tells whether the pod can be in a group of ours.
+func eligible(p *v1.Pod) bool {
+	return p.Spec.SchedulerName == kube.SchedulerName && (p.Spec.SchedulingGroup == nil || kube.Synthetic(p.Spec.SchedulingGroup))
+}
+
+// join writes the pod's group into it and puts it there; nil if it is in none
+// or has ended. The caller holds mu and updates the group.
+func (g *groups) join(p *v1.Pod) *group {
 	name, known := g.names[p.UID]
 	if !known {
 		if ref := kube.GroupOf(p, g.conf()); ref != nil {
@@ -85,15 +98,15 @@ func (g *groups) adopt(p *v1.Pod) {
 		g.names[p.UID] = name
 	}
 	if name == "" {
-		return
+		return nil
 	}
 	p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &name}
 	if kube.Finished(p) {
-		return // its deletion from the informer is on the way
+		return nil // its deletion from the informer is on the way
 	}
 	x := g.group(types.NamespacedName{Namespace: p.Namespace, Name: name})
 	x.pods[p.UID] = p
-	g.update(x)
+	return x
 }
 
 // keyOf is the group of ours to which a pod belongs; ok is false for pods

@@ -176,3 +176,49 @@ func Reached(nodes []string, at []Place) (t Tier, ok bool) {
 	}
 	return NetworkPod, true
 }
+
+// Spot is a part of the network by its names: that of its tier and those of
+// what it stands in. Node is set for the tier Node only.
+type Spot struct {
+	Tier Tier
+	Node string
+	At   Place
+}
+
+// SpotOf is the nearest part of the network that holds all of the nodes at
+// these places; ok is false if there is none, or no node.
+func SpotOf(nodes []string, at []Place) (s Spot, ok bool) {
+	if len(nodes) == 0 {
+		return s, false
+	}
+	if s.Tier, ok = Reached(nodes, at); !ok {
+		return s, false
+	}
+	s.At = at[0]
+	switch s.Tier {
+	case Node:
+		s.Node = nodes[0]
+	case Leaf:
+		s.At.HyperNode = ""
+	case NetworkPod:
+		s.At.HyperNode, s.At.Leaf = "", ""
+	}
+	return s, true
+}
+
+// String names the part as people read it: "leaf l3 of network-pod np-1".
+func (s Spot) String() string {
+	var parts []string
+	for _, p := range []struct {
+		tier Tier
+		name string
+	}{{Node, s.Node}, {HyperNode, s.At.HyperNode}, {Leaf, s.At.Leaf}, {NetworkPod, s.At.NetworkPod}} {
+		if p.name != "" && (p.tier != HyperNode || s.Tier == HyperNode) {
+			parts = append(parts, p.tier.String()+" "+p.name)
+		}
+	}
+	if len(parts) == 0 {
+		return "the network-pod that all nodes are" // nobody names one
+	}
+	return strings.Join(parts, " of ")
+}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	schedulerapi "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -27,12 +28,14 @@ import (
 // Engine is the scheduler on one snapshot. It is not safe for concurrent use.
 type Engine struct {
 	fw      framework.Framework
-	snap    *internalcache.Snapshot
+	cache   internalcache.Cache
+	snap    *internalcache.Snapshot // of cache
 	state   *sched.State
 	cfg     config.Config
 	nodes   []fwk.NodeInfo // by name
+	waiting map[types.UID]*v1.Pod
 	filters []filter
-	assumed []assumption
+	kept    []kept
 	stop    context.CancelFunc
 }
 
@@ -43,12 +46,19 @@ type filter struct {
 	run  fwk.FilterPlugin
 }
 
-// New builds the engine on a snapshot. Only pods that are bound, have not
-// ended and are on a node of the snapshot take part; the others hold nothing.
-// The objects of the snapshot are read and never changed.
+// New builds the engine on a snapshot. Pods that have a node and have not ended
+// hold what they hold; those that wait count as members of their groups. The
+// objects of the snapshot are read and never changed.
 func New(ctx context.Context, s *kube.Snapshot, cfg config.Config) (*Engine, error) {
+	if err := sched.ApplyGates(); err != nil {
+		return nil, err
+	}
 	ctx, stop := context.WithCancel(ctx)
-	e := &Engine{cfg: cfg, state: sched.NewState(cfg), stop: stop}
+	// Nodes kept for a job that has waited long are in the memory of a live
+	// scheduler; a snapshot does not tell which, and a question makes none.
+	quiet := cfg
+	quiet.BackfillAgeSeconds = 0
+	e := &Engine{cfg: cfg, state: sched.NewState(quiet), snap: internalcache.NewEmptySnapshot(), waiting: map[types.UID]*v1.Pod{}, stop: stop}
 	e.state.SetNetwork(s.Network())
 	if err := e.build(ctx, s); err != nil {
 		stop()
@@ -58,17 +68,6 @@ func New(ctx context.Context, s *kube.Snapshot, cfg config.Config) (*Engine, err
 }
 
 func (e *Engine) build(ctx context.Context, s *kube.Snapshot) error {
-	if err := sched.ApplyGates(); err != nil {
-		return err
-	}
-	e.snap = internalcache.NewSnapshot(present(s), s.Nodes)
-	nodes, err := e.snap.List()
-	if err != nil {
-		return err
-	}
-	e.nodes = slices.Clone(nodes)
-	slices.SortFunc(e.nodes, func(a, b fwk.NodeInfo) int { return strings.Compare(a.Node().Name, b.Node().Name) })
-
 	client := kubernetes.New(nil) // filters read informers only; nothing here binds
 	factory := informers.NewSharedInformerFactory(client, 0)
 	if err := load(factory, s); err != nil {
@@ -87,11 +86,68 @@ func (e *Engine) build(ctx context.Context, s *kube.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	e.fw = sc.Profiles[kube.SchedulerName]
+	e.fw, e.cache = sc.Profiles[kube.SchedulerName], sc.Cache
 	if e.fw == nil {
 		return fmt.Errorf("no profile %s", kube.SchedulerName)
 	}
+	if err := e.fill(ctx, s); err != nil {
+		return err
+	}
 	return e.separate(ctx, profile)
+}
+
+// fill does what the engine's informers do when they start.
+func (e *Engine) fill(ctx context.Context, s *kube.Snapshot) error {
+	logger := klog.FromContext(ctx)
+	for _, n := range s.Nodes {
+		e.cache.AddNode(logger, n)
+	}
+	e.state.ShowJobs(s.Jobs)
+	pods, _ := e.state.Show(distinct(s.Pods))
+	for _, p := range pods {
+		if p.Spec.NodeName == "" {
+			e.waiting[p.UID] = p
+			e.cache.AddPodGroupMember(p)
+		} else if err := e.cache.AddPod(logger, p); err != nil {
+			return fmt.Errorf("pod %s: %w", klog.KObj(p), err)
+		}
+	}
+	for _, g := range e.state.PodGroups() {
+		e.cache.AddPodGroup(g)
+	}
+	if err := e.refresh(ctx); err != nil {
+		return err
+	}
+	nodes, err := e.snap.List()
+	if err != nil {
+		return err
+	}
+	e.nodes = slices.Clone(nodes)
+	slices.SortFunc(e.nodes, func(a, b fwk.NodeInfo) int { return strings.Compare(a.Node().Name, b.Node().Name) })
+	return nil
+}
+
+// distinct gives pods that lack a uid, or have that of another, one of their
+// own: a file need not come from one API server, and the engine keys by it. No
+// record is theirs then, and they hold what they ask at most.
+func distinct(pods []*v1.Pod) []*v1.Pod {
+	out := slices.Clone(pods)
+	seen := make(map[types.UID]bool, len(pods))
+	for i, p := range pods {
+		if p.UID == "" || seen[p.UID] {
+			out[i] = p.DeepCopy()
+			out[i].UID = uidOf(p)
+		}
+		seen[out[i].UID] = true
+	}
+	return out
+}
+
+func uidOf(p *v1.Pod) types.UID { return types.UID("offline/" + p.Namespace + "/" + p.Name) }
+
+// refresh brings the node infos up to date with the cache.
+func (e *Engine) refresh(ctx context.Context) error {
+	return e.cache.UpdateSnapshot(klog.FromContext(ctx), e.snap)
 }
 
 // separate makes each filter of the profile once more, with the engine as its
@@ -167,7 +223,7 @@ func (e *Engine) node(name string) (fwk.NodeInfo, error) {
 func fresh(pod *v1.Pod) *v1.Pod {
 	p := pod.DeepCopy()
 	if p.UID == "" {
-		p.UID = types.UID("offline/" + p.Namespace + "/" + p.Name)
+		p.UID = uidOf(p)
 	}
 	p.Spec.NodeName = ""
 	return p

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -13,10 +15,10 @@ import (
 	"lj.aliyun.com/kit/pkg/core/device"
 )
 
-// assumption is a pod that Assume has placed.
-type assumption struct {
-	pod   *v1.Pod
-	state fwk.CycleState
+// kept is what one Assume or AssumeGroup has placed.
+type kept struct {
+	seats []*seat
+	undo  func() // what else is to be taken back
 }
 
 // Schedule says where the scheduler would put the pod now, and which cards it
@@ -30,7 +32,8 @@ func (e *Engine) Schedule(ctx context.Context, pod *v1.Pod) (string, *device.All
 	return node, alloc, e.Forget(ctx)
 }
 
-// Assume places the pod and keeps it there: later answers count it in.
+// Assume places the pod and keeps it there: later answers count it in. A
+// member of a group is placed as if it were alone.
 func (e *Engine) Assume(ctx context.Context, pod *v1.Pod) (string, *device.Allocation, error) {
 	pod = fresh(pod)
 	cs := framework.NewCycleState()
@@ -43,56 +46,69 @@ func (e *Engine) Assume(ctx context.Context, pod *v1.Pod) (string, *device.Alloc
 	if err != nil {
 		return "", nil, err
 	}
-	if err := e.snap.AssumePod(info); err != nil {
+	if err := e.sitDown(ctx, cs, pod); err != nil {
 		return "", nil, err
 	}
-	if st := e.fw.RunReservePluginsReserve(ctx, cs, pod, node); !st.IsSuccess() {
-		e.fw.RunReservePluginsUnreserve(ctx, cs, pod, node)
-		return "", nil, errors.Join(st.AsError(), e.snap.ForgetPod(klog.FromContext(ctx), pod))
-	}
-	e.assumed = append(e.assumed, assumption{pod, cs})
 	alloc, _ := e.state.AllocationOf(pod.UID)
-	return node, alloc, nil
+	e.kept = append(e.kept, kept{seats: []*seat{{info, cs, alloc}}, undo: func() {}})
+	return node, alloc, e.refresh(ctx)
+}
+
+// sitDown takes the pod's place on its node for good.
+func (e *Engine) sitDown(ctx context.Context, cs *framework.CycleState, pod *v1.Pod) error {
+	logger := klog.FromContext(ctx)
+	if err := e.cache.AssumePod(logger, pod); err != nil {
+		return err
+	}
+	if st := e.fw.RunReservePluginsReserve(ctx, cs, pod, pod.Spec.NodeName); !st.IsSuccess() {
+		e.fw.RunReservePluginsUnreserve(ctx, cs, pod, pod.Spec.NodeName)
+		return errors.Join(st.AsError(), e.cache.ForgetPod(logger, pod))
+	}
+	return nil
 }
 
 // errNothingAssumed is a mistake of the caller.
 var errNothingAssumed = errors.New("no pod is assumed")
 
-// Forget takes the pod that was assumed last away again.
+// Forget takes the pod or the group that was assumed last away again.
 func (e *Engine) Forget(ctx context.Context) error {
-	if len(e.assumed) == 0 {
+	if len(e.kept) == 0 {
 		return errNothingAssumed
 	}
-	a := e.assumed[len(e.assumed)-1]
-	e.assumed = e.assumed[:len(e.assumed)-1]
-	e.fw.RunReservePluginsUnreserve(ctx, a.state, a.pod, a.pod.Spec.NodeName)
-	if err := e.snap.ForgetPod(klog.FromContext(ctx), a.pod); err != nil {
-		return fmt.Errorf("forget pod %s: %w", klog.KObj(a.pod), err)
+	k := e.kept[len(e.kept)-1]
+	e.kept = e.kept[:len(e.kept)-1]
+	for _, s := range slices.Backward(k.seats) {
+		e.fw.RunReservePluginsUnreserve(ctx, s.cs, s.GetPod(), s.GetNodeName())
+		if err := e.cache.ForgetPod(klog.FromContext(ctx), s.GetPod()); err != nil {
+			return fmt.Errorf("forget pod %s: %w", klog.KObj(s.GetPod()), err)
+		}
 	}
-	return nil
+	k.undo()
+	return e.refresh(ctx)
 }
 
 // choose is the engine's SchedulePod without sampling and dice.
 func (e *Engine) choose(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (string, error) {
-	if len(e.nodes) == 0 {
+	nodes, err := e.snap.ListNodesInPlacement()
+	if err != nil {
+		return "", err
+	}
+	if len(nodes) == 0 {
 		return "", errors.New("no nodes")
 	}
-	fit, diagnosis, err := e.feasible(ctx, cs, pod)
+	fit, diagnosis, err := e.feasible(ctx, cs, pod, nodes)
 	if err != nil {
 		return "", err
 	}
 	if len(fit) == 0 {
-		return "", &framework.FitError{Pod: pod, NumAllNodes: len(e.nodes), Diagnosis: diagnosis}
+		return "", &framework.FitError{Pod: pod, NumAllNodes: len(nodes), Diagnosis: diagnosis}
 	}
 	if len(fit) == 1 {
 		return fit[0].Node().Name, nil
 	}
-	if st := e.fw.RunPreScorePlugins(ctx, cs, pod, fit); !st.IsSuccess() {
-		return "", st.AsError()
-	}
-	scores, st := e.fw.RunScorePlugins(ctx, cs, pod, fit)
-	if !st.IsSuccess() {
-		return "", st.AsError()
+	scores, err := e.scores(ctx, cs, pod, fit)
+	if err != nil {
+		return "", err
 	}
 	best := scores[0]
 	for _, s := range scores[1:] {
@@ -103,10 +119,21 @@ func (e *Engine) choose(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (st
 	return best.Name, nil
 }
 
+func (e *Engine) scores(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, fit []fwk.NodeInfo) ([]fwk.NodePluginScores, error) {
+	if st := e.fw.RunPreScorePlugins(ctx, cs, pod, fit); !st.IsSuccess() {
+		return nil, st.AsError()
+	}
+	scores, st := e.fw.RunScorePlugins(ctx, cs, pod, fit)
+	if !st.IsSuccess() {
+		return nil, st.AsError()
+	}
+	return scores, nil
+}
+
 // feasible runs the filters as the engine does, up to the first that fails.
-func (e *Engine) feasible(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) ([]fwk.NodeInfo, framework.Diagnosis, error) {
+func (e *Engine) feasible(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) ([]fwk.NodeInfo, framework.Diagnosis, error) {
 	d := framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus()}
-	res, st, _ := e.fw.RunPreFilterPlugins(ctx, cs, pod)
+	res, st, by := e.fw.RunPreFilterPlugins(ctx, cs, pod)
 	if !st.IsSuccess() {
 		if !st.IsRejected() {
 			return nil, d, st.AsError()
@@ -116,13 +143,19 @@ func (e *Engine) feasible(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (
 		d.AddPluginStatus(st)
 		return nil, d, nil
 	}
-	statuses := make([]*fwk.Status, len(e.nodes))
-	e.fw.Parallelizer().Until(ctx, len(e.nodes), func(i int) {
-		if !res.AllNodes() && !res.NodeNames.Has(e.nodes[i].Node().Name) {
-			statuses[i] = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node is filtered out by the prefilter result")
-			return
+	d.UnschedulablePlugins = by
+	if !res.AllNodes() {
+		nodes = nil
+		for name := range res.NodeNames {
+			if n, err := e.snap.GetNodeInPlacement(name); err == nil {
+				nodes = append(nodes, n)
+			}
 		}
-		statuses[i] = e.fw.RunFilterPluginsWithNominatedPods(ctx, cs, pod, e.nodes[i])
+		d.NodeToStatus.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(by))))
+	}
+	statuses := make([]*fwk.Status, len(nodes))
+	e.fw.Parallelizer().Until(ctx, len(nodes), func(i int) {
+		statuses[i] = e.fw.RunFilterPluginsWithNominatedPods(ctx, cs, pod, nodes[i])
 	}, "offline-filter")
 	if err := ctx.Err(); err != nil {
 		return nil, d, err
@@ -131,11 +164,11 @@ func (e *Engine) feasible(ctx context.Context, cs fwk.CycleState, pod *v1.Pod) (
 	for i, st := range statuses {
 		switch {
 		case st.IsSuccess():
-			fit = append(fit, e.nodes[i])
+			fit = append(fit, nodes[i])
 		case st.Code() == fwk.Error:
-			return nil, d, fmt.Errorf("node %s: %w", e.nodes[i].Node().Name, st.AsError())
+			return nil, d, fmt.Errorf("node %s: %w", nodes[i].Node().Name, st.AsError())
 		default:
-			d.NodeToStatus.Set(e.nodes[i].Node().Name, st)
+			d.NodeToStatus.Set(nodes[i].Node().Name, st)
 			d.AddPluginStatus(st)
 		}
 	}

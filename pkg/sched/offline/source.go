@@ -11,21 +11,6 @@ import (
 	"lj.aliyun.com/kit/pkg/kube"
 )
 
-// present are the pods that hold something on a node of the snapshot.
-func present(s *kube.Snapshot) []*v1.Pod {
-	known := make(map[string]bool, len(s.Nodes))
-	for _, n := range s.Nodes {
-		known[n.Name] = true
-	}
-	out := make([]*v1.Pod, 0, len(s.Pods))
-	for _, p := range s.Pods {
-		if known[p.Spec.NodeName] && !kube.Finished(p) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
 // load fills the informers that filters and scores read.
 func load(f informers.SharedInformerFactory, s *kube.Snapshot) error {
 	return errors.Join(
