@@ -3,6 +3,7 @@ package sched
 import (
 	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -126,5 +127,26 @@ func TestAGroupThatNeedsMoreThanCardsIsStillPlaced(t *testing.T) {
 	r.allBound("a", 2)
 	if got := r.gone(low); len(got) != 3 {
 		t.Errorf("evicted %v", got)
+	}
+}
+
+func TestAGroupWaitsForItsVictimsAndTakesNoOthers(t *testing.T) {
+	r := newRig(t, NewState(cfg), network(t, 2, 1, 2)...)
+	r.graceful = true
+	low := ranked(1, several("low", 4, limits{"nvidia": 8})...)
+	r.put(low...)
+	r.add(ranked(1000, members("a", 0, 2, 2, limits{"nvidia": 8})...)...)
+	r.until("victims are on their way out", func() bool { return len(r.gone(low)) > 0 })
+	r.wake(t)
+	r.settle(time.Second)
+	if got := r.gone(low); len(got) != 2 {
+		t.Errorf("evicted %v, two were enough", got)
+	}
+	r.add(ranked(1, several("sneak", 2, limits{"nvidia": 8})...)...)
+	r.settle(time.Second)
+	r.die()
+	r.allBound("a", 2)
+	if got := r.pod("sneak-0").Spec.NodeName + r.pod("sneak-1").Spec.NodeName; got != "" {
+		t.Errorf("a pod of lower priority took %s", got)
 	}
 }

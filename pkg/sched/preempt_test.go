@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/klog/v2"
 
 	"lj.aliyun.com/kit/pkg/core/coretest"
 )
@@ -160,5 +161,51 @@ func TestPreemptionCountsTheWholeGroup(t *testing.T) {
 	r.put(priority(podObj("high", limits{"nvidia": 8}), 1000))
 	if got := r.gone(gang); got != nil || len(r.gone(singles)) != 3 {
 		t.Errorf("evicted %v of a group of four, and %v of three singles", got, r.gone(singles))
+	}
+}
+
+// wake has the waiting pods tried again.
+func (r *rig) wake(t *testing.T) {
+	t.Helper()
+	r.state.Retry(klog.Background())
+}
+
+func TestAPreemptorWaitsForItsVictimsAndTakesNoOthers(t *testing.T) {
+	r := newRig(t, NewState(cfg), oneNode(t, 4)...)
+	r.graceful = true
+	low := ranked(1, several("low", 4, limits{"nvidia": 1})...)
+	r.put(low...)
+	r.add(priority(podObj("high", limits{"nvidia": 2}), 1000))
+	r.until("victims are on their way out", func() bool { return len(r.gone(low)) > 0 })
+	for range 3 {
+		r.wake(t)
+		r.settle(300 * time.Millisecond)
+	}
+	if got := r.gone(low); len(got) != 2 {
+		t.Errorf("evicted %v, two were enough", got)
+	}
+	r.add(ranked(1, several("sneak", 2, limits{"nvidia": 1})...)...)
+	r.settle(500 * time.Millisecond)
+	r.die()
+	r.bound("high")
+	if got := r.pod("sneak-0").Spec.NodeName + r.pod("sneak-1").Spec.NodeName; got != "" {
+		t.Errorf("a pod of lower priority took a card of the node %s", got)
+	}
+}
+
+func TestPodsOnTheirWayOutAreNotCountedAsVictims(t *testing.T) {
+	r := newRig(t, NewState(cfg), nodeObj(t, coretest.Node("n", cfg).Cards(2, coretest.A100x80).Obj()))
+	low := ranked(1, append(several("low", 4, limits{"gpu-core": 25, "gpu-memory": 10}), podObj("whole", limits{"nvidia": 1}))...)
+	r.put(low...)
+	r.graceful = true
+	for _, p := range low[:4] {
+		r.deleteBound(p.Name)
+	}
+	r.add(priority(podObj("high", limits{"nvidia": 1}), 1000))
+	r.refused("high", nil)
+	r.die()
+	r.bound("high")
+	if got := r.gone(low[4:]); got != nil {
+		t.Errorf("evicted %v although a card was about to be free", got)
 	}
 }

@@ -51,6 +51,8 @@ type rig struct {
 	events map[string][]string
 	// refuse, if set, answers a Binding in place of the API.
 	refuse func(*v1.Binding) error
+	// graceful: a deleted pod that is bound stays on its way out until die.
+	graceful bool
 }
 
 // newRig starts the engine on the objects.
@@ -59,6 +61,7 @@ func newRig(t testing.TB, state *State, objs ...runtime.Object) *rig {
 	r := &rig{t: t, client: fakeAPI(objs), events: map[string][]string{}}
 	// Before any engine runs: the fake takes no lock for its reactors.
 	r.client.PrependReactor("create", "pods", r.bind)
+	r.client.PrependReactor("delete", "pods", r.leave)
 	r.client.PrependReactor("create", "events", func(k8stesting.Action) (bool, runtime.Object, error) { return true, &eventsv1.Event{}, nil })
 	r.start(state)
 	t.Cleanup(func() { r.halt() })
@@ -121,6 +124,34 @@ func (r *rig) bind(a k8stesting.Action) (bool, runtime.Object, error) {
 		return true, nil, err
 	}
 	return true, b, commit(r.client, b)
+}
+
+// leave does what the API server does with the deletion of a pod that runs.
+func (r *rig) leave(a k8stesting.Action) (bool, runtime.Object, error) {
+	r.mu.Lock()
+	graceful := r.graceful
+	r.mu.Unlock()
+	d := a.(k8stesting.DeleteAction)
+	o, err := r.client.Tracker().Get(podsGVR, d.GetNamespace(), d.GetName())
+	if !graceful || err != nil {
+		return false, nil, nil
+	}
+	pod := o.(*v1.Pod).DeepCopy()
+	if pod.Spec.NodeName == "" {
+		return false, nil, nil
+	}
+	at := metav1.NewTime(time.Now().Add(30 * time.Second))
+	pod.DeletionTimestamp = &at
+	return true, nil, r.client.Tracker().Update(podsGVR, pod, pod.Namespace)
+}
+
+// die lets the pods that are on their way out go.
+func (r *rig) die() {
+	for _, p := range r.pods() {
+		if p.DeletionTimestamp != nil {
+			_ = r.client.Tracker().Delete(podsGVR, p.Namespace, p.Name)
+		}
+	}
 }
 
 // mayBind is the admission of bindings.
