@@ -129,10 +129,15 @@ func trim(obj any) (any, error) {
 	return obj, nil
 }
 
+// newKinds is how often controllers ask for kinds that have been added. A
+// cluster's controller manager asks each half minute, and until then deletes
+// nothing that a JobSet owned; here JobSet is added right at the start.
+const newKinds = 3 * time.Second
+
 // refreshMapper makes new custom resources known to the garbage collector
 // and to the disruption controller.
 func (e *env) refreshMapper(ctx context.Context) {
-	wait.UntilWithContext(ctx, func(context.Context) { e.mapper.Reset() }, 30*time.Second)
+	wait.UntilWithContext(ctx, func(context.Context) { e.mapper.Reset() }, newKinds)
 }
 
 func (c *controllers) stop() {

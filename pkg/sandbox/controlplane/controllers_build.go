@@ -75,10 +75,9 @@ func buildGarbageCollector(ctx context.Context, e *env) (runFunc, error) {
 	if err != nil {
 		return nil, err
 	}
-	const syncPeriod = 30 * time.Second
 	return both(
-		func(ctx context.Context) { gc.Run(ctx, 8, syncPeriod) },
-		func(ctx context.Context) { gc.Sync(ctx, client.Discovery(), syncPeriod) },
+		func(ctx context.Context) { gc.Run(ctx, 8, 30*time.Second) },
+		func(ctx context.Context) { gc.Sync(ctx, client.Discovery(), newKinds) },
 	), nil
 }
 
