@@ -20,11 +20,16 @@
 //	the records on nodes and pods                core/device
 //	reason codes, verdicts, exit codes           core/reason
 //	where a node stands in the network           core/netplace, read by kube
+//	what a group is, and where it goes           core/gang
 //	settings of the cluster                      core/config, read by kube
 //	what a manifest says, line by line           manifest
 //	objects to core types                        kube (convert.go)
 //	the scheduler's plugin and profile           sched
+//	how groups reach the engine, their plan      sched (groups.go, gangplan.go)
+//	what fails behind a group's commit           sched (gang.go, trial.go)
 //	what is told about groups, and their mark    sched (keeper*.go)
+//	nodes kept free for who waited longest       sched (backfill.go), core/gang (keep.go)
+//	who is evicted for whom                      core/place (evict*.go), sched (preempt*.go)
 //	the same engine on a snapshot                sched/offline
 //	why a pod is pending                         core/explain, ljctl/whypending
 //
