@@ -48,9 +48,9 @@ var configKeys = []configKey{
 	{topologyPrefix + "networkPod", func(c config.Config) string { return c.Topology.NetworkPod },
 		func(c *config.Config, v any) error { return labelKey(&c.Topology.NetworkPod, v) }},
 	{"gangTimeoutSeconds", func(c config.Config) string { return strconv.FormatInt(c.GangTimeoutSeconds, 10) },
-		func(c *config.Config, v any) error { return seconds(&c.GangTimeoutSeconds, v) }},
+		func(c *config.Config, v any) error { return seconds(&c.GangTimeoutSeconds, v, 1) }},
 	{"backfillAgeSeconds", func(c config.Config) string { return strconv.FormatInt(c.BackfillAgeSeconds, 10) },
-		func(c *config.Config, v any) error { return seconds(&c.BackfillAgeSeconds, v) }},
+		func(c *config.Config, v any) error { return seconds(&c.BackfillAgeSeconds, v, 0) }},
 }
 
 // ConfigKeys lists the keys of the ConfigMap, nested ones with a dot.
@@ -235,14 +235,14 @@ func setModels(c *config.Config, v any) error {
 // maxSeconds is a week: longer is a slip of a digit, or milliseconds.
 const maxSeconds = 7 * 24 * 3600
 
-func seconds(dst *int64, v any) error {
+func seconds(dst *int64, v any, least int64) error {
 	n, ok := v.(json.Number)
 	if !ok {
 		return fmt.Errorf("must be a whole number of seconds, not %s", show(v))
 	}
 	i, err := n.Int64()
-	if err != nil || i < 1 || i > maxSeconds {
-		return fmt.Errorf("%s: must be a whole number of seconds from 1 to %d", n, maxSeconds)
+	if err != nil || i < least || i > maxSeconds {
+		return fmt.Errorf("%s: must be a whole number of seconds from %d to %d", n, least, maxSeconds)
 	}
 	*dst = i
 	return nil

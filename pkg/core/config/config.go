@@ -80,8 +80,8 @@ type Config struct {
 	// GangTimeoutSeconds is the time from the first member's creation after
 	// which an incomplete group is reported and backs off.
 	GangTimeoutSeconds int64
-	// BackfillAgeSeconds is the age at which the head group's best domain is
-	// closed to pods that could delay it.
+	// BackfillAgeSeconds is the age at which the best domain of the job that
+	// has waited longest is closed to pods that could delay it; 0 is never.
 	BackfillAgeSeconds int64
 }
 
