@@ -1,12 +1,17 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -31,7 +36,9 @@ type Preview struct {
 
 // ObjectFit is one object of the preview.
 type ObjectFit struct {
-	Ref       string        `json:"ref"`
+	Ref string `json:"ref"`
+	// Group is the part of the network to which a group goes that fits now.
+	Group     string        `json:"group,omitempty"`
 	Templates []TemplateFit `json:"templates"`
 }
 
@@ -90,7 +97,7 @@ func (pv *Preview) try(ctx context.Context, s *kube.Snapshot, p *plan, cfg confi
 		return false, err
 	}
 	defer e.Close()
-	all, gang := true, false
+	all := true
 	for i := range p.items {
 		fit, err := tryObject(ctx, e, &p.items[i], cfg)
 		if err != nil {
@@ -102,11 +109,7 @@ func (pv *Preview) try(ctx context.Context, s *kube.Snapshot, p *plan, cfg confi
 		pv.Objects = append(pv.Objects, fit)
 		for _, t := range fit.Templates {
 			all = all && t.Placed == t.Pods
-			gang = gang || p.items[i].object.GetKind() == kube.JobSetKind.Kind && t.Pods > 1
 		}
-	}
-	if gang {
-		pv.NotChecked = append(pv.NotChecked, "whether one network-pod holds all pods of the group: they were tried one by one")
 	}
 	return all, nil
 }
@@ -124,42 +127,105 @@ func onEmptyCluster(ctx context.Context, s *kube.Snapshot, p *plan, cfg config.C
 	return reason.Blocked, nil
 }
 
-// tryObject places the pods of an object one after the other and keeps them.
+// tryObject places the pods of an object and keeps them: those of a group
+// together or not at all, others one after the other.
 func tryObject(ctx context.Context, e *offline.Engine, it *planned, cfg config.Config) (ObjectFit, error) {
 	out := ObjectFit{Ref: ref(it.object)}
+	var group []*v1.Pod
+	of := map[types.UID]int{} // the template of each member
 	for _, t := range templatesOf(it.object) {
-		pod := &v1.Pod{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.pod, pod); err != nil {
-			return out, fmt.Errorf("%s: %w", it.source, err)
+		pods, err := podsOf(it, t, out.Ref)
+		if err != nil {
+			return out, err
 		}
-		pod.Namespace = it.object.GetNamespace()
-		q, bad := kube.RequestOf(pod, cfg)
+		if len(pods) == 0 {
+			continue
+		}
+		member := kube.GroupOf(pods[0], cfg) != nil
+		if member {
+			group = append(group, pods...)
+		}
+		q, bad := kube.RequestOf(pods[0], cfg)
 		if len(bad) > 0 || q.Empty() {
 			continue
 		}
 		fit := TemplateFit{Role: t.role, Pods: t.pods, Request: q.Asks, RDMA: q.RDMA}
-		for i := range t.pods {
-			one := pod.DeepCopy()
-			one.Name = fmt.Sprintf("%s-%d", strings.TrimSuffix(first(it.object.GetName(), it.object.GetGenerateName(), "preview"), "-"), i)
-			one.UID = types.UID(fmt.Sprintf("preview-%s-%s-%d", out.Ref, t.role, i))
-			node, _, err := e.Assume(ctx, one)
-			var unfit *framework.FitError
-			switch {
-			case errors.As(err, &unfit):
-				fit.Why = err.Error()
-			case err != nil:
-				return out, err
-			default:
-				fit.Placed++
-				fit.Nodes = append(fit.Nodes, node)
+		if member {
+			for _, p := range pods {
+				of[p.UID] = len(out.Templates)
 			}
-			if err != nil {
-				break
-			}
+		} else if err := tryEach(ctx, e, pods, &fit); err != nil {
+			return out, err
 		}
 		out.Templates = append(out.Templates, fit)
 	}
+	if len(of) == 0 {
+		return out, nil
+	}
+	r, err := e.AssumeGroup(ctx, group)
+	if err != nil {
+		return out, err
+	}
+	if r.Placed > 0 {
+		out.Group = r.Spot.String()
+	}
+	for _, m := range r.Members {
+		k, ok := of[m.Pod.UID]
+		if !ok {
+			continue
+		}
+		fit := &out.Templates[k]
+		if m.Node == "" {
+			fit.Why = cmp.Or(m.Why, r.Why)
+			continue
+		}
+		fit.Placed++
+		fit.Nodes = append(fit.Nodes, m.Node)
+	}
 	return out, nil
+}
+
+// podsOf are the pods of a template as their controllers will make them.
+func podsOf(it *planned, t podTemplate, ref string) ([]*v1.Pod, error) {
+	pod := &v1.Pod{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.pod, pod); err != nil {
+		return nil, fmt.Errorf("%s: %w", it.source, err)
+	}
+	pod.Namespace = it.object.GetNamespace()
+	name := strings.TrimSuffix(first(it.object.GetName(), it.object.GetGenerateName(), "preview"), "-")
+	if kind := it.object.GetKind(); kind == "Job" || kind == kube.JobSetKind.Kind {
+		job := metav1.ObjectMeta{Name: name, UID: types.UID("preview-" + ref)}
+		if kind == kube.JobSetKind.Kind {
+			job.Name += "-" + t.role
+			metav1.SetMetaDataLabel(&pod.ObjectMeta, kube.JobSetNameLabel, name)
+		}
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	}
+	out := make([]*v1.Pod, t.pods)
+	for i := range out {
+		out[i] = pod.DeepCopy()
+		out[i].Name = strings.Join(slices.DeleteFunc([]string{name, t.role, strconv.Itoa(i)}, func(s string) bool { return s == "" }), "-")
+		out[i].UID = types.UID(fmt.Sprintf("preview-%s-%s-%d", ref, t.role, i))
+	}
+	return out, nil
+}
+
+// tryEach places pods one after the other until one does not fit.
+func tryEach(ctx context.Context, e *offline.Engine, pods []*v1.Pod, fit *TemplateFit) error {
+	for _, p := range pods {
+		node, _, err := e.Assume(ctx, p)
+		var unfit *framework.FitError
+		if errors.As(err, &unfit) {
+			fit.Why = err.Error()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		fit.Placed++
+		fit.Nodes = append(fit.Nodes, node)
+	}
+	return nil
 }
 
 // podTemplate is a template of an object, with how many pods are made of it.

@@ -79,6 +79,9 @@ func (o *options) printPreview(p *Preview) error {
 				fmt.Fprintf(&b, "            %s\n", t.Why)
 			}
 		}
+		if obj.Group != "" {
+			fmt.Fprintf(&b, "  group     goes to %s\n", obj.Group)
+		}
 	}
 	if len(p.Objects) == 0 {
 		b.WriteString("no object asks for cards\n")

@@ -2,109 +2,127 @@ package whypending
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"lj.aliyun.com/kit/pkg/core/explain"
+	"lj.aliyun.com/kit/pkg/core/gang"
 	"lj.aliyun.com/kit/pkg/core/reason"
-	"lj.aliyun.com/kit/pkg/core/request"
 	"lj.aliyun.com/kit/pkg/kube"
+	"lj.aliyun.com/kit/pkg/sched/offline"
 )
-
-// Labels that the JobSet controller puts on pods.
-const (
-	jobSetName    = "jobset.sigs.k8s.io/jobset-name"
-	jobSetAttempt = "jobset.sigs.k8s.io/restart-attempt"
-)
-
-// maxMembers bounds the groups that are tried as a whole.
-const maxMembers = 256
-
-// group finds the members of the pod's group: the pods with the label, of the
-// same job set and attempt, or of the same job. It returns 0 for a pod that is
-// in no group.
-func (q *inquiry) group() (want int, members []*v1.Pod) {
-	text, ok := q.pod.Labels[q.cfg.MinMemberLabel()]
-	if !ok {
-		return 0, nil
-	}
-	n, bad := request.ParseCount(text, "min-member")
-	if bad != "" {
-		return 0, nil
-	}
-	set, job := q.pod.Labels[jobSetName], metav1.GetControllerOf(q.pod)
-	if set == "" && (job == nil || job.Kind != "Job") {
-		return 0, nil
-	}
-	for _, pod := range q.s.Pods {
-		if pod.Namespace != q.pod.Namespace || pod.DeletionTimestamp != nil {
-			continue
-		}
-		if _, ok := pod.Labels[q.cfg.MinMemberLabel()]; !ok {
-			continue
-		}
-		if set != "" {
-			if pod.Labels[jobSetName] != set || pod.Labels[jobSetAttempt] != q.pod.Labels[jobSetAttempt] {
-				continue
-			}
-		} else if ref := metav1.GetControllerOf(pod); ref == nil || ref.UID != job.UID {
-			continue
-		}
-		members = append(members, pod)
-	}
-	return n, members
-}
 
 // lookAtGroup adds what the group adds to the pod's own causes: a group is
-// placed whole or not at all.
+// placed whole or not at all. Who is in it and how far it has come, the
+// scheduler's own registry says.
 func (q *inquiry) lookAtGroup(ctx context.Context) error {
-	if q.draft || q.pod.Spec.NodeName != "" {
+	if q.draft || q.pod.Spec.NodeName != "" || kube.GroupOf(q.pod, q.cfg) == nil {
 		return nil
 	}
-	want, members := q.group()
-	if want == 0 {
+	e, err := q.scheduler(ctx)
+	if err != nil {
+		return err
+	}
+	g, pods, ok := e.Group(q.pod)
+	if !ok {
 		return nil
 	}
 	var open []*v1.Pod
-	bound := 0
-	for _, m := range members {
-		switch {
-		case kube.Finished(m):
-			bound++
-		case m.Spec.NodeName != "":
-			bound++
-		default:
-			open = append(open, m)
+	for _, p := range pods {
+		if p.Spec.NodeName == "" && p.DeletionTimestamp == nil {
+			open = append(open, p)
 		}
 	}
-	switch {
-	case bound > 0 && bound+len(open) >= want:
-		q.suffix = append(q.suffix, explain.Cause{Reason: reason.Reason{Code: "gang-degraded", Free: int64(bound), Want: int64(want)}})
-		q.notes = append(q.notes, "whether the running members are rolled back is not known from here")
+	switch phase := g.Phase(q.now.Unix(), q.cfg.GangTimeoutSeconds); {
+	case phase == gang.Invalid:
+		q.say(explain.Cause{Reason: *g.Wrong})
 		return nil
-	case len(members) < want:
-		q.incomplete(want, members)
+	case phase == gang.Placed || replaces(pods):
+		q.suffix = append(q.suffix, explain.Cause{Reason: reason.Reason{Code: "gang-degraded", Free: int64(g.Bound + g.Finished), Want: int64(g.Size)}})
+		if phase != gang.Placed {
+			q.notes = append(q.notes, "the group has no mark that it was placed whole: whether its running members are rolled back is not known from here")
+		}
+	case phase == gang.Forming || phase == gang.Incomplete:
+		q.incomplete(g, pods)
 		return nil
+	case phase == gang.HalfBound:
+		return q.halfBound(ctx, e, g, open)
 	}
-	return q.together(ctx, want, open)
+	_, err = q.together(ctx, e, g, open)
+	return err
+}
+
+// replaces tells whether the waiting members were made after others had their
+// nodes, and so come in the place of members that were lost.
+func replaces(pods []*v1.Pod) bool {
+	var bound time.Time
+	for _, p := range pods {
+		if p.Spec.NodeName == "" {
+			continue
+		}
+		at := p.CreationTimestamp.Time
+		for i := range p.Status.Conditions {
+			if c := &p.Status.Conditions[i]; c.Type == v1.PodScheduled && c.Status == v1.ConditionTrue {
+				at = c.LastTransitionTime.Time
+			}
+		}
+		if at.After(bound) {
+			bound = at
+		}
+	}
+	return !bound.IsZero() && !slices.ContainsFunc(pods, func(p *v1.Pod) bool {
+		return p.Spec.NodeName == "" && !p.CreationTimestamp.After(bound)
+	})
+}
+
+// halfBound is for a group of which some members got nodes and the others not,
+// which only a failure in the middle or another scheduler leaves behind.
+func (q *inquiry) halfBound(ctx context.Context, e *offline.Engine, g gang.Group, open []*v1.Pod) error {
+	fits, err := q.together(ctx, e, g, open)
+	if err != nil {
+		return err
+	}
+	have := reason.Reason{Code: "gang-half-bound", Free: int64(g.Bound + g.Finished), Want: int64(g.Size)}
+	rival := ""
+	if !fits {
+		rival = q.rival(e)
+	}
+	left := q.cfg.GangTimeoutSeconds - (q.now.Unix() - g.Created)
+	switch {
+	case rival != "" && left <= 0:
+		have.Code, have.Device = "gang-contention", rival
+	case rival != "":
+		q.notes = append(q.notes, fmt.Sprintf("%s is half placed as well; after %d s more the scheduler may free one of the two", rival, left))
+	}
+	q.say(explain.Cause{Reason: have})
+	return nil
+}
+
+// rival names another group that is half placed, "" if there is none.
+func (q *inquiry) rival(e *offline.Engine) string {
+	mine := kube.GroupOf(q.pod, q.cfg)
+	for _, p := range q.s.Pods {
+		ref := kube.GroupOf(p, q.cfg)
+		if ref == nil || ref.Name == mine.Name && p.Namespace == q.pod.Namespace {
+			continue
+		}
+		if g, _, ok := e.Group(p); ok && g.Phase(q.now.Unix(), q.cfg.GangTimeoutSeconds) == gang.HalfBound {
+			return ref.Owner + " of " + p.Namespace
+		}
+	}
+	return ""
 }
 
 // incomplete says who should make the missing members.
-func (q *inquiry) incomplete(want int, members []*v1.Pod) {
-	count := reason.Reason{Free: int64(len(members)), Want: int64(want), Unit: ""}
-	newest := members[0].CreationTimestamp.Time
-	for _, m := range members {
-		if m.CreationTimestamp.After(newest) {
-			newest = m.CreationTimestamp.Time
-		}
-	}
+func (q *inquiry) incomplete(g gang.Group, members []*v1.Pod) {
+	count := reason.Reason{Free: int64(g.Members + g.Finished), Want: int64(g.Size)}
+	newest := members[len(members)-1].CreationTimestamp.Time
 	job := q.parent(q.pod)
-	set := q.pod.Labels[jobSetName]
+	set := q.pod.Labels[kube.JobSetNameLabel]
 	gone := ""
 	if set != "" && q.s.Lacks("jobsets.jobset.x-k8s.io") == nil && q.find(Target{"JobSet", q.pod.Namespace, set}) == nil {
 		gone = "jobset/" + set
@@ -144,42 +162,55 @@ func (q *inquiry) hasBlockingLead() bool {
 	return slices.ContainsFunc(q.in.Lead, func(c explain.Cause) bool { return !c.Passes() && c.Word() != reason.Warn })
 }
 
-// together tries the whole group on the picture, member by member. Network
-// distance is not looked at here.
-func (q *inquiry) together(ctx context.Context, want int, open []*v1.Pod) error {
-	if len(open) > maxMembers || !slices.ContainsFunc(q.in.Nodes, func(n explain.Node) bool { return n.Fits() }) {
-		return nil
+// together tries the waiting members as one, and tells whether they fit.
+func (q *inquiry) together(ctx context.Context, e *offline.Engine, g gang.Group, open []*v1.Pod) (bool, error) {
+	if !slices.ContainsFunc(q.in.Nodes, func(n explain.Node) bool { return n.Fits() }) {
+		return false, nil
 	}
-	e, err := q.scheduler(ctx)
+	r, err := e.ScheduleGroup(ctx, open)
 	if err != nil {
-		return err
+		return false, err
 	}
-	placed := 0
-	for _, m := range open {
-		_, _, err := e.Assume(ctx, m)
-		var no *framework.FitError
-		if errors.As(err, &no) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		placed++
+	if r.Placed > 0 {
+		q.notes = append(q.notes, fmt.Sprintf("the group of %d would go to %s", g.Size, r.Spot))
+		return true, nil
 	}
-	for range placed {
-		if err := e.Forget(ctx); err != nil {
-			return err
-		}
+	c := explain.Cause{Check: explain.Free, Reason: reason.Reason{Code: "gang-short", Want: int64(g.Quorum())}, Text: r.Why}
+	if r.Short != nil {
+		c.Reason, c.Text = *r.Short, ""
 	}
-	if placed < len(open) {
-		// Nothing of the group is placed, so no node fits after all.
-		c := explain.Cause{Check: explain.Free, Reason: reason.Reason{Code: "gang-short", Free: int64(placed), Want: int64(want)}}
-		for i := range q.in.Nodes {
-			if q.in.Nodes[i].Fits() {
-				q.in.Nodes[i].Causes = append(q.in.Nodes[i].Causes, c)
-			}
+	if ever, err := q.everFits(ctx, e, open[0]); err != nil {
+		return false, err
+	} else if !ever {
+		c = blocked(c)
+		q.notes = append(q.notes, fmt.Sprintf("no end of other pods makes room: the group of %d does not fit if all nodes are empty", g.Size))
+	}
+	// Nothing of the group is placed, so no node fits after all.
+	for i := range q.in.Nodes {
+		if q.in.Nodes[i].Fits() {
+			q.in.Nodes[i].Causes = append(q.in.Nodes[i].Causes, c)
 		}
 	}
-	q.notes = append(q.notes, fmt.Sprintf("group of %d: network distance is not judged here", want))
-	return nil
+	return false, nil
+}
+
+// everFits tells whether the whole group of the pod fits if no other pod is
+// there.
+func (q *inquiry) everFits(ctx context.Context, e *offline.Engine, pod *v1.Pod) (bool, error) {
+	_, pods, _ := e.Group(pod)
+	idle, err := q.empty(ctx)
+	if err != nil {
+		return false, err
+	}
+	var all []*v1.Pod
+	for _, p := range pods {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		p = p.DeepCopy()
+		p.Spec.NodeName, p.Spec.SchedulingGroup = "", nil
+		all = append(all, p)
+	}
+	r, err := idle.ScheduleGroup(ctx, all)
+	return r.Placed > 0, err
 }

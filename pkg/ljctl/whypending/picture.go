@@ -32,6 +32,7 @@ type Picture struct {
 	owners map[types.UID]*controller // jobs, replica sets, … by uid
 
 	engine *offline.Engine
+	idle   *offline.Engine // on the picture without pods
 }
 
 // New makes a picture. now is the time of the question; a snapshot that tells
@@ -67,10 +68,12 @@ func New(s *kube.Snapshot, cfg config.Config, now time.Time) *Picture {
 	return p
 }
 
-// Close ends the engine, if a question needed it.
+// Close ends the engines, if a question needed them.
 func (p *Picture) Close() {
-	if p.engine != nil {
-		p.engine.Close()
+	for _, e := range []*offline.Engine{p.engine, p.idle} {
+		if e != nil {
+			e.Close()
+		}
 	}
 }
 
@@ -85,6 +88,20 @@ func (p *Picture) scheduler(ctx context.Context) (*offline.Engine, error) {
 		p.engine = e
 	}
 	return p.engine, nil
+}
+
+// empty is the engine on the picture as if no pod were there.
+func (p *Picture) empty(ctx context.Context) (*offline.Engine, error) {
+	if p.idle == nil {
+		s := *p.s
+		s.Pods = nil
+		e, err := offline.New(ctx, &s, p.cfg)
+		if err != nil {
+			return nil, err
+		}
+		p.idle = e
+	}
+	return p.idle, nil
 }
 
 func key(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
