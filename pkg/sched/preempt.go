@@ -9,6 +9,7 @@ import (
 	policy "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	v1helper "k8s.io/component-helpers/scheduling/corev1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
@@ -93,12 +94,19 @@ const maxCandidates = 32
 
 // PostFilter looks for a node on which the pod fits once others are evicted.
 func (p *Preemption) PostFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, m fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
-	if few := p.cheapest(ctx, cs, pod, m); few != nil {
-		if r, s := p.DefaultPreemption.PostFilter(ctx, cs, pod, &shortlist{m, few}); s.IsSuccess() {
+	if ok, _ := p.PodEligibleToPreemptOthers(ctx, pod, m.Get(pod.Status.NominatedNodeName)); !ok {
+		return p.DefaultPreemption.PostFilter(ctx, cs, pod, m) // which says why
+	}
+	best, all, ok := p.survey(ctx, cs, pod, m)
+	if !ok {
+		return p.DefaultPreemption.PostFilter(ctx, cs, pod, m)
+	}
+	if len(best) > 0 {
+		if r, s := p.DefaultPreemption.PostFilter(ctx, cs, pod, &shortlist{m, best}); s.IsSuccess() {
 			return r, s
 		}
 	}
-	return p.DefaultPreemption.PostFilter(ctx, cs, pod, m)
+	return p.DefaultPreemption.PostFilter(ctx, cs, pod, &shortlist{m, all})
 }
 
 // shortlist shows some of the nodes to preemption.
@@ -112,49 +120,63 @@ func (s *shortlist) NodesForStatusCode(fwk.NodeInfoLister, fwk.Code) ([]fwk.Node
 	return s.nodes, nil
 }
 
-// cheapest lists the nodes where the cards cost the least, nil if there are so
-// few that all may be tried, or if cards do not decide.
-func (p *Preemption) cheapest(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, m fwk.NodeToStatusReader) []fwk.NodeInfo {
+// survey prices the nodes by their cards. best are the cheapest of those on
+// which somebody must go, all are those where evictions can give the cards. ok
+// is false if there are so few that all may be tried, or if cards do not decide.
+func (p *Preemption) survey(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, m fwk.NodeToStatusReader) (best, all []fwk.NodeInfo, ok bool) {
 	c := cycleOf(cs)
 	nodes, err := m.NodesForStatusCode(p.handle.SnapshotSharedLister().NodeInfos(), fwk.Unschedulable)
 	if c == nil || err != nil || len(nodes) <= maxCandidates {
-		return nil
+		return nil, nil, false
 	}
 	pdbs, err := p.Evaluator.PdbLister.List(labels.Everything())
 	if err != nil {
-		return nil
+		return nil, nil, false
 	}
-	budgets := budgetsOf(pdbs)
-	costs := make([]*cost, len(nodes))
-	at := map[string]fwk.NodeInfo{}
-	for _, ni := range nodes {
-		at[ni.Node().Name] = ni
-	}
+	budgets, group := budgetsOf(pdbs), groupOf(pod)
+	costs, able := make([]*cost, len(nodes)), make([]bool, len(nodes))
 	p.handle.Parallelizer().Until(ctx, len(nodes), func(i int) {
+		if !p.state.frees(nodes[i], v1helper.PodPriority(pod)) && p.state.check(c, nodes[i]) != nil {
+			return
+		}
 		units, err := p.Evaluator.GetVictimsOnNode(ctx, nodes[i])
 		if err != nil {
 			return
 		}
-		l := p.lineUp(units, nodes[i].Node().Name, v1helper.PodPriority(pod), budgets)
-		if chosen, ok := p.evict(c, nodes[i], 1, l, pod); ok && len(chosen) > 0 {
-			costs[i] = l.cost(chosen, nodes[i].Node().Name)
+		node := nodes[i].Node().Name
+		l := p.lineUp(units, node, v1helper.PodPriority(pod), budgets)
+		var chosen []int
+		if chosen, able[i] = p.evict(c, nodes[i], 1, l, pod, group); able[i] && len(chosen) > 0 {
+			costs[i] = l.cost(chosen, node)
 		}
 	}, PreemptionName)
+	at := map[string]fwk.NodeInfo{}
+	for i, ni := range nodes {
+		at[ni.Node().Name] = ni
+		if able[i] {
+			all = append(all, ni)
+		}
+	}
 	costs = slices.DeleteFunc(costs, func(k *cost) bool { return k == nil })
 	slices.SortFunc(costs, (*cost).compare)
-	var out []fwk.NodeInfo
 	for _, k := range costs[:min(len(costs), maxCandidates)] {
-		out = append(out, at[k.node])
+		best = append(best, at[k.node])
 	}
-	return out
+	return best, all, true
 }
 
 // evict chooses whom of the line to evict so that n pods like this one have
-// cards on the node, beside those to whom the node was promised.
-func (p *Preemption) evict(c *cycle, ni fwk.NodeInfo, n int, l *line, pod *v1.Pod) ([]int, bool) {
-	group, _ := keyOf(pod)
-	node := ni.Node().Name
-	return p.state.evict(c, ni, n, l, p.devices().promised(pod, node, group))
+// cards on the node, beside those to whom the node was promised and who are
+// not of the group.
+func (p *Preemption) evict(c *cycle, ni fwk.NodeInfo, n int, l *line, pod *v1.Pod, group types.NamespacedName) ([]int, bool) {
+	promised := slices.DeleteFunc(p.devices().promised(pod, ni.Node().Name, group), func(o *v1.Pod) bool { return o.UID == pod.UID })
+	return p.state.evict(c, ni, n, l, promised)
+}
+
+// groupOf is the group of ours to which the pod belongs, empty for others.
+func groupOf(pod *v1.Pod) types.NamespacedName {
+	key, _ := keyOf(pod)
+	return key
 }
 
 // SelectVictimsOnNode implements preemption.Interface: whom to evict on one
@@ -166,7 +188,7 @@ func (p *Preemption) SelectVictimsOnNode(ctx context.Context, cs fwk.CycleState,
 		return p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, pod, ni, units, pdbs)
 	}
 	l := p.lineUp(units, ni.Node().Name, v1helper.PodPriority(pod), budgetsOf(pdbs))
-	chosen, ok := p.evict(c, ni, 1, l, pod)
+	chosen, ok := p.evict(c, ni, 1, l, pod, groupOf(pod))
 	if !ok {
 		return p.DefaultPreemption.SelectVictimsOnNode(ctx, cs, pod, ni, units, pdbs)
 	}

@@ -45,3 +45,24 @@ func BenchmarkPreemptionOfGroups(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRefusalBesideLowPods: as BenchmarkRefusal, with a pod of lower
+// priority on each node whose eviction frees no card.
+func BenchmarkRefusalBesideLowPods(b *testing.B) {
+	objs := fleet(b, 5000, 8)
+	for i := range 5000 {
+		p := priority(podObj(fmt.Sprintf("low-%d", i), limits{"cpu": 1}), -1)
+		p.Spec.NodeName = fmt.Sprintf("n%04d", i)
+		objs = append(objs, p)
+	}
+	r := newRig(b, NewState(cfg), objs...)
+	r.add(podObj("first", limits{"nvidia": 1})) // reads the inventories
+	r.refused("first", nil)
+	i := 0
+	for b.Loop() {
+		name := fmt.Sprintf("no-%d", i)
+		i++
+		r.add(podObj(name, limits{"nvidia": 1}))
+		r.refused(name, nil)
+	}
+}

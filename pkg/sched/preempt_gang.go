@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,15 @@ func (p *Preemption) PodGroupPostFilter(ctx context.Context, cs fwk.PodGroupCycl
 	if g := pg.GetPodGroup(); g != nil && g.Spec.Priority != nil && !anyBelow(nodes, *g.Spec.Priority) {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "pod group preemption: nobody has a lower priority")
 	}
+	if slices.ContainsFunc(pg.GetUnscheduledPods(), func(pod *v1.Pod) bool { return preemptionPolicy(pod) == v1.PreemptNever }) {
+		return nil, fwk.NewStatus(fwk.Unschedulable, "pod group preemption: not eligible due to preemptionPolicy=Never.")
+	}
+	if slices.ContainsFunc(pg.GetUnscheduledPods(), func(pod *v1.Pod) bool { return pod.Status.NominatedNodeName != "" }) {
+		// It has victims, who may be on their way out.
+		if r, s := p.preemptThese(ctx, pg, schedule, nil); s.IsSuccess() {
+			return r, s
+		}
+	}
 	if victims := p.raid(ctx, pg, nodes); len(victims) > 0 {
 		if r, s := p.preemptThese(ctx, pg, schedule, victims); s.IsSuccess() {
 			return r, s
@@ -61,6 +71,7 @@ type raid struct {
 	p       *Preemption
 	t       *team
 	kind    *kind
+	need    int // how many members with cards must find room
 	nodes   []fwk.NodeInfo
 	rooms   []gang.Room
 	lines   []*line
@@ -88,7 +99,13 @@ func (p *Preemption) raid(ctx context.Context, pg fwk.PodGroupInfo, nodes []fwk.
 	if err != nil {
 		return nil
 	}
-	r := &raid{p: p, t: t, kind: t.kinds[0], nodes: nodes, rooms: t.survey(nodes).rooms, lines: make([]*line, len(nodes)), budgets: budgetsOf(pdbs)}
+	need := t.need
+	for _, k := range t.kinds {
+		if k.req.Empty() {
+			need = max(1, need-len(k.pods))
+		}
+	}
+	r := &raid{p: p, t: t, kind: t.kinds[0], need: need, nodes: nodes, rooms: t.survey(nodes).rooms, lines: make([]*line, len(nodes)), budgets: budgetsOf(pdbs)}
 	priority := v1helper.PodPriority(t.pods[0])
 	p.handle.Parallelizer().Until(ctx, len(nodes), func(i int) {
 		if units, err := p.Evaluator.GetVictimsOnNode(ctx, nodes[i]); err == nil {
@@ -126,7 +143,7 @@ func (r *raid) choose(ctx context.Context) []*preemption.DomainVictim {
 	}
 	for {
 		r.p.handle.Parallelizer().Until(ctx, len(stale), func(k int) { r.price(stale[k]) }, PreemptionName)
-		members, ok := gang.Cheapest(r.rooms, r.prices, r.t.need)
+		members, ok := gang.Cheapest(r.rooms, r.prices, r.need)
 		if !ok {
 			return nil
 		}
@@ -183,7 +200,7 @@ func nameOf(u *preemption.DomainVictim) string {
 
 // price works out what room costs on one node.
 func (r *raid) price(i int) {
-	r.prices[i] = slices.Repeat([]place.Price{{}}, min(r.rooms[i].Cap, r.t.need)+1)
+	r.prices[i] = slices.Repeat([]place.Price{{}}, min(r.rooms[i].Cap, r.need)+1)
 	r.chosen[i] = make([][]int, len(r.prices[i]))
 	at := r.lines[i]
 	ni := r.nodes[i]
@@ -199,8 +216,8 @@ func (r *raid) price(i int) {
 			x.Size = len(x.Pods)
 		}
 	}
-	for n := len(r.prices[i]); n <= r.t.need; n++ {
-		chosen, ok := r.p.evict(r.kind.cycle, ni, n, l, r.t.pods[0])
+	for n := len(r.prices[i]); n <= r.need; n++ {
+		chosen, ok := r.p.evict(r.kind.cycle, ni, n, l, r.t.pods[0], r.t.key)
 		if !ok || r.roomWithout(ni, l, chosen) < n {
 			return
 		}

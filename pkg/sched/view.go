@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	v1helper "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
@@ -255,6 +256,18 @@ func (s *State) fit(c *cycle, ni fwk.NodeInfo, pod types.UID, more bool) (*place
 		n.Holds = append(n.Holds, *h)
 	}
 	return place.NewView(&n, c.set.Config).Fit(c.req)
+}
+
+// frees tells whether a pod of lower priority holds a card of the node.
+func (s *State) frees(ni fwk.NodeInfo, priority int32) bool {
+	for _, pi := range ni.GetPods() {
+		if pod := pi.GetPod(); v1helper.PodPriority(pod) < priority {
+			if h, _ := s.holdOf(pod, ni.Node().Name); h != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // evict chooses whom of the line to evict so that n pods of the class have
