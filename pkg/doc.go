@@ -15,6 +15,7 @@
 //	what a request means, and which are legal    core/request
 //	which card may serve it                      core/place (card.go)
 //	which cards are best together, which NICs    core/place (subset.go), core/topo
+//	who is evicted for a pod, or for a group     core/place (evict.go), core/gang (cheapest.go)
 //	where a MIG instance may lie                 core/mig
 //	what a pod holds of its cards                core/cluster (hold.go)
 //	the records on nodes and pods                core/device

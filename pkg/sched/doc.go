@@ -18,6 +18,13 @@
 // those pods holds is, in this order: what Reserve gave it in this process,
 // what its annotation says, what its request would take at most.
 //
+// # Who goes for whom
+//
+// Preemption is the in-tree one, shown what the core has chosen: by
+// place.View.Evict on one node, by gang.Cheapest among the nodes for a group.
+// Every filter still has its say, and where the choice does not stand, the
+// in-tree way decides.
+//
 // # What reaches people
 //
 // A refusal by a node is a slug of pkg/core/reason with the amount asked, the

@@ -33,7 +33,6 @@ type Preemption struct {
 	*defaultpreemption.DefaultPreemption
 	state  *State
 	handle fwk.Handle
-	groups *preemption.PodGroupEvaluator
 }
 
 var (
