@@ -56,6 +56,8 @@ type apiServer struct {
 	down    bool
 	// fault, if set, makes a request fail: before it has an effect, or after.
 	fault func(what call, pod string) (before, after error)
+	// hold, if set, may keep a request waiting on its way.
+	hold func(what call, pod string)
 	// writes counts what schedulers have written. The process that makes
 	// write number dieAt dies right after it.
 	writes, dieAt int
@@ -410,6 +412,9 @@ func (p *process) kill() {
 // do is one request.
 func (p *process) do(what call, pod string, act func() error) error {
 	a := p.api
+	if a.hold != nil {
+		a.hold(what, pod)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {

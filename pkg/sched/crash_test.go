@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,6 +116,27 @@ func TestRefusedBindingOfOneMember(t *testing.T) {
 		if what == callBind && pod == "a-3" && refuse {
 			refuse = false
 			return apierrors.NewForbidden(podsGVR.GroupResource(), pod, fmt.Errorf("denied request")), nil
+		}
+		return nil, nil
+	}
+	w.run()
+	w.whole(t, 10)
+}
+
+// A dry run that takes longer than the others wait for it ends the attempt for
+// all: the member that comes late is not bound by it, and nobody counts on it.
+func TestALateDryRunBindsNobody(t *testing.T) {
+	w := newWorld(t, network(t, 2, 2, 4)...)
+	crowd(w)
+	var tries atomic.Int32
+	w.api.hold = func(what call, pod string) {
+		if what == callDry && pod == "a-0" && tries.Add(1) == 1 {
+			time.Sleep(trialWait/w.by + 500*time.Millisecond)
+		}
+	}
+	w.api.fault = func(what call, pod string) (before, after error) {
+		if what == callBind && pod[0] == 'a' && tries.Load() < 2 {
+			t.Errorf("%s is bound by the attempt whose dry run came late", pod)
 		}
 		return nil, nil
 	}

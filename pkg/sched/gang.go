@@ -97,7 +97,11 @@ func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ stri
 		p.gangs.Unlock()
 		return fwk.NewStatus(fwk.Unschedulable, c.why), 0
 	}
+	trailing := p.trailing(key)
 	p.gangs.Unlock()
+	if trailing {
+		return fwk.NewStatus(fwk.Unschedulable, "waits for the members of the attempt before"), 0
+	}
 	if p.state.exists != nil && !p.state.exists(pod.UID) {
 		return fwk.NewStatus(fwk.Unschedulable, "the pod was deleted"), 0
 	}

@@ -104,8 +104,27 @@ func (p *Plugin) tryBind(ctx context.Context, key types.NamespacedName, b *v1.Bi
 	case <-t.done:
 		return t.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return p.giveUp(t, ctx.Err())
 	case <-p.clock.After(trialWait):
-		return fmt.Errorf("the other members of the group have not been tried within %v", trialWait)
+		return p.giveUp(t, fmt.Errorf("the other members of the group have not been tried within %v", trialWait))
 	}
+}
+
+// giveUp ends a trial for all when one of its members waits no longer, unless
+// it has just ended.
+func (p *Plugin) giveUp(t *trial, err error) error {
+	p.gangs.Lock()
+	defer p.gangs.Unlock()
+	if !t.over {
+		t.over, t.err = true, err
+		close(t.done)
+	}
+	return t.err
+}
+
+// trailing tells whether a trial has failed and not all of its members have
+// come back: they hold their cards, and are counted as placed, and will not be.
+// The caller holds gangs.
+func (p *Plugin) trailing(key types.NamespacedName) bool {
+	return slices.ContainsFunc(p.trials[key], func(t *trial) bool { return t.over })
 }
