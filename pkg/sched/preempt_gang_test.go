@@ -150,3 +150,19 @@ func TestAGroupWaitsForItsVictimsAndTakesNoOthers(t *testing.T) {
 		t.Errorf("a pod of lower priority took %s", got)
 	}
 }
+
+func TestAReplacementEvictsBesideItsGroup(t *testing.T) {
+	r := newRig(t, NewState(cfg), network(t, 2, 1, 2)...)
+	r.add(ranked(1000, members("a", 0, 2, 2, limits{"nvidia": 8})...)...)
+	where := r.allBound("a", 2)
+	low := ranked(1, several("low", 2, limits{"nvidia": 8})...)
+	r.put(low...) // in the other network-pod
+	r.deleteBound("a-1")
+	beside := ranked(1, several("beside", 1, limits{"nvidia": 8})...)
+	r.put(beside...) // in the place of the lost member
+	r.add(ranked(1000, member("a", 7, 2, limits{"nvidia": 8}))...)
+	now := r.allBound("a", 2)
+	if len(podsOf(append(now, where...))) != 1 || r.gone(low) != nil || len(r.gone(beside)) != 1 {
+		t.Errorf("was on %v, is on %v; evicted %v and %v", where, now, r.gone(low), r.gone(beside))
+	}
+}
