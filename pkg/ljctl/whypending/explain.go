@@ -30,6 +30,9 @@ type inquiry struct {
 	suffix []explain.Cause // causes that are worth a line and never decide
 	notes  []string
 	missed []explain.NotChecked
+	// groupFit is when the pod's group fits, "" if it is not the group that
+	// keeps the pod waiting. Changes on one node then say nothing.
+	groupFit explain.Fit
 }
 
 // Explain answers for a pod or for what makes pods. It is an error only if
@@ -149,6 +152,10 @@ func (q *inquiry) answer(ctx context.Context, t Target) (*explain.Report, error)
 	r := explain.Reduce(q.in)
 	q.finish(r, t)
 	if q.in.Nodes == nil || r.FitNodes > 0 {
+		return r, ctx.Err()
+	}
+	if q.groupFit != "" {
+		r.Fit = q.groupFit
 		return r, ctx.Err()
 	}
 	if err := q.outlook(ctx, r); err != nil {

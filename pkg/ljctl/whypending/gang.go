@@ -179,9 +179,10 @@ func (q *inquiry) together(ctx context.Context, e *offline.Engine, g gang.Group,
 	if r.Short != nil {
 		c.Reason, c.Text = *r.Short, ""
 	}
-	if ever, err := q.everFits(ctx, e, open[0]); err != nil {
+	if q.groupFit, err = q.groupOutlook(ctx, e, open); err != nil {
 		return false, err
-	} else if !ever {
+	}
+	if q.groupFit == explain.FitNever {
 		c = blocked(c)
 		q.notes = append(q.notes, fmt.Sprintf("no end of other pods makes room: the group of %d does not fit if all nodes are empty", g.Size))
 	}
@@ -194,14 +195,21 @@ func (q *inquiry) together(ctx context.Context, e *offline.Engine, g gang.Group,
 	return false, nil
 }
 
-// everFits tells whether the whole group of the pod fits if no other pod is
-// there.
-func (q *inquiry) everFits(ctx context.Context, e *offline.Engine, pod *v1.Pod) (bool, error) {
-	_, pods, _ := e.Group(pod)
-	idle, err := q.empty(ctx)
+// groupOutlook tells when a group fits that does not fit now: without the pods
+// that end by themselves, or without any.
+func (q *inquiry) groupOutlook(ctx context.Context, e *offline.Engine, open []*v1.Pod) (explain.Fit, error) {
+	later, err := q.without(ctx, &q.later, q.endsByItself)
 	if err != nil {
-		return false, err
+		return "", err
 	}
+	if r, err := later.ScheduleGroup(ctx, open); err != nil || r.Placed > 0 {
+		return explain.FitAfterRelease, err
+	}
+	idle, err := q.without(ctx, &q.idle, func(*v1.Pod) bool { return true })
+	if err != nil {
+		return "", err
+	}
+	_, pods, _ := e.Group(open[0])
 	var all []*v1.Pod
 	for _, p := range pods {
 		if p.DeletionTimestamp != nil {
@@ -211,6 +219,8 @@ func (q *inquiry) everFits(ctx context.Context, e *offline.Engine, pod *v1.Pod) 
 		p.Spec.NodeName, p.Spec.SchedulingGroup = "", nil
 		all = append(all, p)
 	}
-	r, err := idle.ScheduleGroup(ctx, all)
-	return r.Placed > 0, err
+	if r, err := idle.ScheduleGroup(ctx, all); err != nil || r.Placed > 0 {
+		return explain.FitEmptyOnly, err
+	}
+	return explain.FitNever, nil
 }

@@ -2,6 +2,7 @@ package whypending
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type Picture struct {
 	owners map[types.UID]*controller // jobs, replica sets, … by uid
 
 	engine *offline.Engine
+	later  *offline.Engine // on the picture without pods that end by themselves
 	idle   *offline.Engine // on the picture without pods
 }
 
@@ -70,7 +72,7 @@ func New(s *kube.Snapshot, cfg config.Config, now time.Time) *Picture {
 
 // Close ends the engines, if a question needed them.
 func (p *Picture) Close() {
-	for _, e := range []*offline.Engine{p.engine, p.idle} {
+	for _, e := range []*offline.Engine{p.engine, p.later, p.idle} {
 		if e != nil {
 			e.Close()
 		}
@@ -90,18 +92,19 @@ func (p *Picture) scheduler(ctx context.Context) (*offline.Engine, error) {
 	return p.engine, nil
 }
 
-// empty is the engine on the picture as if no pod were there.
-func (p *Picture) empty(ctx context.Context) (*offline.Engine, error) {
-	if p.idle == nil {
+// without is the engine on the picture as if some of the bound pods were not
+// there; it is built once, at.
+func (p *Picture) without(ctx context.Context, at **offline.Engine, gone func(*v1.Pod) bool) (*offline.Engine, error) {
+	if *at == nil {
 		s := *p.s
-		s.Pods = nil
+		s.Pods = slices.DeleteFunc(slices.Clone(p.s.Pods), func(pod *v1.Pod) bool { return pod.Spec.NodeName == "" || gone(pod) })
 		e, err := offline.New(ctx, &s, p.cfg)
 		if err != nil {
 			return nil, err
 		}
-		p.idle = e
+		*at = e
 	}
-	return p.idle, nil
+	return *at, nil
 }
 
 func key(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
