@@ -27,12 +27,13 @@ type line struct {
 	units   []*preemption.DomainVictim
 	victims []place.Victim
 	allowed []int
+	now     time.Time // when it was made
 }
 
 // lineUp takes of the units those of lower priority. On the node are the cards
 // that count.
 func (p *Preemption) lineUp(units []*preemption.DomainVictim, node string, priority int32, budgets []budget) *line {
-	l := &line{}
+	l := &line{now: p.devices().clock.Now()}
 	for _, u := range units {
 		if u.Priority() < priority {
 			l.units = append(l.units, u)
@@ -48,12 +49,11 @@ func (p *Preemption) lineUp(units []*preemption.DomainVictim, node string, prior
 		return strings.Compare(a.Pods()[0].GetPod().Name, b.Pods()[0].GetPod().Name)
 	})
 	at := map[int]int{} // of budgets, in allowed
-	now := p.devices().clock.Now()
 	for _, u := range l.units {
 		x := place.Victim{Size: len(u.Pods()), Priority: u.Priority(), Leaving: true}
 		for _, pi := range u.Pods() {
 			pod := pi.GetPod()
-			x.Leaving = x.Leaving && leaving(pod, now)
+			x.Leaving = x.Leaving && leaving(pod, l.now)
 			if pod.Spec.NodeName == node {
 				x.Pods = append(x.Pods, string(pod.UID))
 			}
@@ -163,16 +163,25 @@ func (l *line) cost(chosen []int, node string) *cost {
 			k.groups++
 		}
 		if u.Priority() == l.units[chosen[0]].Priority() {
-			k.start = min(k.start, u.EarliestStartTime().Unix())
+			k.start = min(k.start, startOf(u.EarliestStartTime(), l.now))
 		}
 	}
 	k.price = place.PriceOf(evicted, l.allowed)
 	return k
 }
 
+// startOf is a start in seconds. The engine takes a pod that has not started for
+// one that starts now; those are all alike.
+func startOf(t *metav1.Time, now time.Time) int64 {
+	if t.After(now) {
+		return math.MaxInt64
+	}
+	return t.Unix()
+}
+
 // costOf is the cost of what the engine has found.
 func costOf(node string, v *extenderv1.Victims, now time.Time) *cost {
-	k := &cost{node: node, start: util.GetEarliestPodStartTime(v).Unix()}
+	k := &cost{node: node, start: startOf(util.GetEarliestPodStartTime(v), now)}
 	groups := sets.New[string]()
 	evicted := make([]place.Victim, len(v.Pods))
 	for i, pod := range v.Pods {
