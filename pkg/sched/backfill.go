@@ -165,18 +165,17 @@ func (s *State) releaseKept(h holder) {
 }
 
 // groupChanged ends the reservation of a group that is placed or gone, forgets
-// one that is gone, and has those give up that wait for a member that is gone.
+// one that is gone, and has members that wait in Permit counted anew.
 // It is called under the lock of groups.
 func (s *State) groupChanged(key types.NamespacedName, g gang.Group, known bool) {
 	s.mu.RLock()
 	plugins := s.plugins
 	s.mu.RUnlock()
 	for _, p := range plugins {
-		switch {
-		case !known:
+		if known {
+			go p.recount(key, g)
+		} else {
 			p.forgetGroup(key)
-		case g.Short():
-			go p.lost(key, g)
 		}
 	}
 	if k := s.kept.Load(); k != nil && k.holder.group == key && (!known || g.Satisfied() || g.Wrong != nil) {

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -105,7 +106,8 @@ func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ stri
 	if p.state.exists != nil && !p.state.exists(pod.UID) {
 		return fwk.NewStatus(fwk.Unschedulable, "the pod was deleted"), 0
 	}
-	if g, _, known := p.state.groups.of(key); known && g.Short() {
+	g, _, known := p.state.groups.of(key)
+	if known && g.Short() {
 		return fwk.NewStatus(fwk.Unschedulable, short(&g)), 0
 	}
 	manager := p.handle.PodGroupManager()
@@ -117,16 +119,25 @@ func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ stri
 	if err != nil {
 		return fwk.AsStatus(err), 0
 	}
-	if st.ScheduledPodsCount() < int(pg.Spec.SchedulingPolicy.Gang.MinCount) {
+	need := int(pg.Spec.SchedulingPolicy.Gang.MinCount)
+	if known {
+		need = g.Threshold() // the PodGroup follows a moment later
+	}
+	if st.ScheduledPodsCount() < need {
 		return fwk.NewStatus(fwk.Wait, "waits for the other members of its group"), time.Duration(p.state.Config().GangTimeoutSeconds) * time.Second
 	}
-	p.startTrial(key, st.AssumedPods(), pod.UID)
-	for uid := range st.AssumedPods() {
+	p.release(key, st.AssumedPods(), pod.UID)
+	return nil, 0
+}
+
+// release lets the members that wait go to their nodes together with the last.
+func (p *Plugin) release(key types.NamespacedName, assumed sets.Set[types.UID], last types.UID) {
+	p.startTrial(key, assumed, last)
+	for uid := range assumed {
 		if w := p.handle.GetWaitingPod(uid); w != nil {
 			w.Allow(Name)
 		}
 	}
-	return nil, 0
 }
 
 // rollBack comes when a member gives its cards back after a commit: the group
@@ -148,9 +159,10 @@ func (p *Plugin) rollBack(key types.NamespacedName, pod *v1.Pod) {
 		d := coolMin << min(c.steps, coolSteps)
 		c.steps++
 		c.until = now.Add(d)
-		c.why = full(reason.Reason{Code: "gang-rolled-back", Device: pod.Name, Detail: []string{d.String()}})
+		why := full(reason.Reason{Code: "gang-rolled-back", Device: pod.Name, Detail: []string{d.String()}})
+		c.why = why
 		// One that had come through Permit and did not wait yet was not seen.
-		p.clock.AfterFunc(d/2, func() { p.rejectWaiting(key, c.why) })
+		p.clock.AfterFunc(d/2, func() { p.rejectWaiting(key, why) })
 		p.clock.AfterFunc(d+10*time.Millisecond, func() { p.wake(key) })
 	}
 	why := c.why
@@ -178,12 +190,22 @@ func (p *Plugin) waiting(key types.NamespacedName) []fwk.WaitingPod {
 	return out
 }
 
-// lost comes when a group has fewer members than it needs. Those that wait for
-// the others of their commit would hold their cards in vain: one of them gives
-// them back, and all follow.
-func (p *Plugin) lost(key types.NamespacedName, g gang.Group) {
-	if list := p.waiting(key); len(list) > 0 {
+// recount comes when a group has changed. Members that wait for the others of
+// their commit would hold their cards in vain when one of those is gone: one of
+// them gives them back, and all follow. When fewer are needed than before,
+// because a member has finished meanwhile, they go.
+func (p *Plugin) recount(key types.NamespacedName, g gang.Group) {
+	list := p.waiting(key)
+	switch {
+	case len(list) == 0:
+	case g.Short():
 		list[0].Reject(Name, short(&g))
+	case g.Wrong == nil && g.Bound+len(list) >= g.Threshold():
+		uids := sets.New[types.UID]()
+		for _, w := range list {
+			uids.Insert(w.GetPod().UID)
+		}
+		p.release(key, uids, list[0].GetPod().UID)
 	}
 }
 

@@ -285,17 +285,12 @@ func conditionOf(p *v1.Pod, t v1.PodConditionType) *v1.PodCondition {
 // group is evicted whole, since its members are worth nothing alone.
 func (x *group) podGroup(first *v1.Pod) *schedulingapi.PodGroup {
 	priority := v1helper.PodPriority(first)
-	// The engine counts pods that are leaving as members.
-	quorum := x.core.Quorum()
-	if !x.core.Satisfied() {
-		quorum += x.core.Leaving
-	}
 	pg := &schedulingapi.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: x.key.Namespace, Name: x.key.Name, UID: types.UID(x.key.String()), Generation: 1,
 			CreationTimestamp: first.CreationTimestamp},
 		Spec: schedulingapi.PodGroupSpec{
 			Priority:         &priority,
-			SchedulingPolicy: schedulingapi.PodGroupSchedulingPolicy{Gang: &schedulingapi.GangSchedulingPolicy{MinCount: int32(quorum)}},
+			SchedulingPolicy: schedulingapi.PodGroupSchedulingPolicy{Gang: &schedulingapi.GangSchedulingPolicy{MinCount: int32(x.core.Threshold())}},
 			DisruptionMode:   &schedulingapi.DisruptionMode{All: &schedulingapi.AllDisruptionMode{}},
 		},
 	}

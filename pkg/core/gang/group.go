@@ -42,6 +42,14 @@ func (g *Group) Quorum() int {
 	return max(1, g.Size-g.Finished)
 }
 
+// Threshold is Quorum for somebody who counts pods that are leaving as members.
+func (g *Group) Threshold() int {
+	if g.Satisfied() {
+		return g.Quorum()
+	}
+	return g.Quorum() + g.Leaving
+}
+
 // Phase is how far a group has come.
 type Phase string
 
