@@ -42,8 +42,9 @@ test: $(BIN)/ljctl $(BIN)/ljnode ## all tests
 	LJCTL=$(CURDIR)/$(BIN)/ljctl LJNODE=$(CURDIR)/$(BIN)/ljnode $(GO) test -ldflags '$(KUBESTAMP)' -timeout 30m ./...
 
 .PHONY: soak
-soak: ## the property tests with many more seeds, and each fuzz target for a minute
+soak: ## the property tests and the scheduler's model check with many more seeds, and each fuzz target for a minute
 	$(GO) test $$(grep -rl --include='*_test.go' 'pgregory.net/rapid' pkg | xargs -n1 dirname | sort -u | sed 's,^,./,') -rapid.checks=20000 -timeout 2h
+	LJ_SEEDS=1000 LJ_STEPS=10000 $(GO) test ./pkg/sched -run '^(TestModel|TestRivalGangs)$$' -parallel 8 -timeout 24h
 	@hack/fuzz-all 60s
 
 .PHONY: bench

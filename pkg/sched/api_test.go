@@ -53,6 +53,7 @@ type apiServer struct {
 
 	mu      sync.Mutex
 	version int
+	fresh   int // the version at the last rest
 	down    bool
 	// fault, if set, makes a request fail: before it has an effect, or after.
 	fault func(what call, pod string) (before, after error)
@@ -111,10 +112,13 @@ func (a *apiServer) put(o runtime.Object) {
 // store is put for callers that hold mu.
 func (a *apiServer) store(o runtime.Object) {
 	gvr, ns := podsGVR, "default"
+	a.version++ // an update that keeps its version is none to the engine
+	m := o.(metav1.Object)
+	m.SetResourceVersion(strconv.Itoa(a.version))
 	switch x := o.(type) {
 	case *v1.Node:
 		gvr, ns = nodesGVR, ""
-		a.shown[x.Name] = append(a.shown[x.Name], x)
+		a.shown[x.Name] = append(a.shown[x.Name], x.DeepCopy())
 		a.remember(x)
 	case *v1.Pod:
 		if x.Spec.NodeName == "" {
@@ -123,12 +127,9 @@ func (a *apiServer) store(o runtime.Object) {
 	case *batchv1.Job:
 		gvr = jobsGVR
 	}
-	m := o.(metav1.Object)
 	if m.GetCreationTimestamp() == (metav1.Time{}) {
 		m.SetCreationTimestamp(metav1.Now().Rfc3339Copy()) // whole seconds
 	}
-	a.version++ // an update that keeps its version is none to the engine
-	m.SetResourceVersion(strconv.Itoa(a.version))
 	err := a.tracker.Update(gvr, o, ns)
 	if apierrors.IsNotFound(err) {
 		err = a.tracker.Create(gvr, o, ns)
@@ -358,17 +359,24 @@ func (a *apiServer) sound(p *v1.Pod) bool {
 	return false
 }
 
-// caughtUp forgets the old versions of nodes: no decision rests on them.
+// caughtUp forgets the versions of nodes and pods that were old when it came
+// the time before: a cycle of the engine may be on its way with what is old now.
 func (a *apiServer) caughtUp() {
-	now := a.nodes()
-	a.shown = map[string][]*v1.Node{}
-	for uid, versions := range a.asked {
-		if a.asked[uid] = versions[len(versions)-1:]; a.given[uid] != nil {
-			delete(a.asked, uid)
+	trim(a.shown, a.fresh)
+	trim(a.asked, a.fresh)
+	a.fresh = a.version
+}
+
+// trim keeps the versions after one, and the last before it.
+func trim[K comparable, O metav1.Object](m map[K][]O, after int) {
+	for k, list := range m {
+		for len(list) > 1 {
+			if v, err := strconv.Atoi(list[1].GetResourceVersion()); err != nil || v > after {
+				break
+			}
+			list = list[1:]
 		}
-	}
-	for _, n := range now {
-		a.shown[n.Name] = []*v1.Node{n}
+		m[k] = list
 	}
 }
 

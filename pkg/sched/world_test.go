@@ -458,7 +458,9 @@ func strayed(p *v1.Pod) bool {
 // wait for other reasons. It is a witness: not finding one proves nothing.
 func (b *board) fits(key types.NamespacedName, team []*v1.Pod) string {
 	g := b.groups[key]
-	if g.Differ || g.Members+g.Finished < g.Size {
+	// A member whose request breaks the rules keeps all from being placed, and
+	// of members that ask different things this cannot judge.
+	if g.Differ || g.Members+g.Finished < g.Size || len(team) != g.Members-g.Bound || !alike(team) {
 		return ""
 	}
 	home := sets.New[string]()
@@ -493,6 +495,17 @@ func (b *board) fits(key types.NamespacedName, team []*v1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// alike tells whether the pods ask the same.
+func alike(pods []*v1.Pod) bool {
+	first, _ := kube.RequestOf(pods[0], cfg)
+	for _, p := range pods[1:] {
+		if r, bad := kube.RequestOf(p, cfg); len(bad) > 0 || classKey(r) != classKey(first) {
+			return false
+		}
+	}
+	return true
 }
 
 func (b *board) networkPod(node string) string {
