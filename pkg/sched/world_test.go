@@ -167,7 +167,7 @@ func (w *world) bindings(prefix string) map[string]string {
 // and the scheduler holds and remembers nothing that is not there.
 func (w *world) settled(excused func(types.NamespacedName) bool) {
 	w.t.Helper()
-	within(w.t, 15*time.Second, w.explain, func() string {
+	within(w.t, time.Minute, w.explain, func() string {
 		w.api.reap()
 		w.api.mu.Lock()
 		defer w.api.mu.Unlock()
