@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -236,4 +237,51 @@ func TestMembersThatDisagreeAreNotPlaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.allBound("a", 3)
+}
+
+func TestPodsOfAPlainJobAreAGroup(t *testing.T) {
+	r := newRig(t, NewState(cfg), network(t, 1, 1, 2)...)
+	var pods []*v1.Pod
+	for _, p := range members("a", 0, 3, 3, limits{"nvidia": 8}) {
+		delete(p.Labels, kube.JobSetNameLabel)
+		delete(p.Labels, kube.JobSetUIDLabel)
+		pods = append(pods, p)
+	}
+	r.add(pods...)
+	if note := r.refused("a-1", nil); !strings.Contains(note, "gang-short") {
+		t.Errorf("three nodes wanted of two: %q", note)
+	}
+	for _, p := range r.pods() {
+		if p.Spec.NodeName != "" {
+			t.Errorf("%s is bound", p.Name)
+		}
+	}
+}
+
+// PodGroups of the API itself are placed by the same plan.
+func TestPodGroupOfTheAPI(t *testing.T) {
+	r := newRig(t, NewState(cfg), network(t, 2, 1, 2)...)
+	priority := int32(0)
+	pg := &schedulingapi.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "real", UID: "uid-real"},
+		Spec: schedulingapi.PodGroupSpec{Priority: &priority, SchedulingPolicy: schedulingapi.PodGroupSchedulingPolicy{Gang: &schedulingapi.GangSchedulingPolicy{MinCount: 2}}}}
+	if _, err := r.client.SchedulingV1beta1().PodGroups("default").Create(r.ctx, pg, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	name := "real"
+	for i := range 2 {
+		p := podObj(fmt.Sprintf("m-%d", i), limits{"nvidia": 8})
+		p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &name}
+		if r.add(p); i == 0 {
+			r.add(podObj("single", limits{"nvidia": 1}))
+			r.bound("single")
+			if r.pod("m-0").Spec.NodeName != "" {
+				t.Fatal("the first member is bound alone")
+			}
+		}
+	}
+	r.bound("m-0")
+	r.bound("m-1")
+	if got := podsOf([]string{r.pod("m-0").Spec.NodeName, r.pod("m-1").Spec.NodeName}); len(got) != 1 {
+		t.Errorf("spread over %v", got)
+	}
 }

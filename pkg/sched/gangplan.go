@@ -321,7 +321,6 @@ type site struct {
 	rooms []gang.Room
 	// caps has for each kind what each node can take of it alone.
 	caps [][]int
-	at   map[string]int // of nodes, by name
 }
 
 // survey asks every node.

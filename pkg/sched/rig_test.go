@@ -172,6 +172,9 @@ type dryRuns struct {
 	admit func(*v1.Binding) error
 }
 
+// IsWatchListSemanticsUnSupported makes informers list, as with the fake itself.
+func (c dryRuns) IsWatchListSemanticsUnSupported() bool { return true }
+
 func (c dryRuns) CoreV1() corev1.CoreV1Interface { return dryRunCore{c.Interface.CoreV1(), c.admit} }
 
 type dryRunCore struct {

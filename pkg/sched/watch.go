@@ -9,10 +9,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
+	schedulinginformers "k8s.io/client-go/informers/scheduling/v1beta1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -127,13 +126,7 @@ func trimJob(o any) (any, error) {
 // forwardPodGroups joins the API's own PodGroups to ours. Where the API has
 // none, the list stays empty.
 func (s *State) forwardPodGroups(ctx context.Context, client kubernetes.Interface) error {
-	api := client.SchedulingV1beta1().PodGroups(metav1.NamespaceAll)
-	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, o) },
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return api.Watch(ctx, o)
-		},
-	}, &schedulingapi.PodGroup{}, 0, cache.Indexers{})
+	informer := schedulinginformers.NewPodGroupInformer(client, metav1.NamespaceAll, 0, cache.Indexers{})
 	put := func(o any) {
 		if pg, ok := o.(*schedulingapi.PodGroup); ok {
 			s.groups.feed.put(pg.DeepCopy())

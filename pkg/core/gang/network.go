@@ -113,7 +113,6 @@ func Largest(rooms []Room) (d Domain, ok bool) {
 type path struct {
 	tier Tier
 	at   Place
-	node string
 }
 
 // domains lists every domain of the network, in the order of the rooms.
