@@ -266,6 +266,7 @@ func (m *model) editSize() bool {
 				return m.change(func(q *v1.Pod) bool { return q.UID == p.UID }, func(p *v1.Pod) {
 					m.log("%s: min-member %s again", name, was)
 					p.Labels[cfg.MinMemberLabel()] = was
+					m.disturb(p) // a new process may have taken it for a pod alone
 				})
 			}
 			return true

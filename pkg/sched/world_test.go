@@ -368,6 +368,11 @@ func (w *world) board(pods []*v1.Pod) *board {
 	b := &board{w: w, nodes: w.api.nodes(), pods: w.api.asBound(pods), views: map[string]*place.View{}, held: map[string][]cluster.Hold{},
 		kept: w.state.kept.Load(), now: w.state.plugins[0].clock.Now()}
 	b.groups = schedtest.Groups(b.pods, w.api.jobs(), cfg)
+	for key, g := range schedtest.Groups(pods, nil, cfg) { // today's labels
+		if x := b.groups[key]; x != nil {
+			x.Differ = x.Differ || g.Differ || g.Members != x.Members
+		}
+	}
 	for _, p := range b.pods {
 		h := kube.HoldOf(p, cfg)
 		node := p.Spec.NodeName
