@@ -24,10 +24,11 @@ type Group struct {
 // Whole tells whether the group runs or has run.
 func (g *Group) Whole() bool { return g.Size > 0 && g.Bound+g.Finished >= g.Size }
 
-// Half tells whether some of the group have nodes and not all. For a group that
+// Half tells whether some of the group, whose members agree, have nodes and not
+// all. For a group that
 // was never whole, outside the moment of its binding, that is the fault that
 // group scheduling is there to prevent.
-func (g *Group) Half() bool { return g.Bound > 0 && !g.Whole() }
+func (g *Group) Half() bool { return !g.Differ && g.Bound > 0 && !g.Whole() }
 
 // Groups counts the groups of which there are members.
 func Groups(pods []*v1.Pod, jobs []*batchv1.Job, c config.Config) map[types.NamespacedName]*Group {
