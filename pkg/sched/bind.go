@@ -51,6 +51,9 @@ func (p *Plugin) Bind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node 
 		// Somebody wrote it before; bound as it is, the pod would hold cards.
 		b.Annotations = map[string]string{kube.AllocationAnnotation: ""}
 	}
+	if err := p.stillThere(pod, node); err != nil {
+		return fwk.AsStatus(fmt.Errorf("bind to node %s: %w", node, err))
+	}
 	if key, ok := keyOf(pod); ok {
 		if err := p.tryBind(ctx, key, b); err != nil {
 			return fwk.AsStatus(fmt.Errorf("bind to node %s: %w", node, err))
@@ -61,6 +64,28 @@ func (p *Plugin) Bind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node 
 	}
 	if a, at := p.state.AllocationOf(pod.UID); at == node {
 		p.state.decisions.Load().Placed(klog.FromContext(ctx), pod, a)
+	}
+	return nil
+}
+
+// stillThere tells whether the node has the pod's cards, in health. It may have
+// come back with others since they were chosen: a binding is for good.
+func (p *Plugin) stillThere(pod *v1.Pod, node string) error {
+	a, at := p.state.AllocationOf(pod.UID)
+	if at != node {
+		return nil
+	}
+	n, err := p.handle.SharedInformerFactory().Core().V1().Nodes().Lister().Get(node)
+	if err != nil {
+		return err
+	}
+	inv := p.state.inventory(n)
+	for _, grants := range a.Containers {
+		for _, g := range grants {
+			if c := inv.Card(g.Card); c == nil || !c.Healthy() {
+				return fmt.Errorf("card %s is not there any more, or is sick", g.Card)
+			}
+		}
 	}
 	return nil
 }

@@ -107,8 +107,8 @@ func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ stri
 		return fwk.NewStatus(fwk.Unschedulable, "the pod was deleted"), 0
 	}
 	g, _, known := p.state.groups.of(key)
-	if known && g.Short() {
-		return fwk.NewStatus(fwk.Unschedulable, short(&g)), 0
+	if why := broken(&g); known && why != "" {
+		return fwk.NewStatus(fwk.Unschedulable, why), 0
 	}
 	manager := p.handle.PodGroupManager()
 	pg, err := manager.PodGroups().Get(key.Namespace, key.Name)
@@ -124,6 +124,7 @@ func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ stri
 		need = g.Threshold() // the PodGroup follows a moment later
 	}
 	if st.ScheduledPodsCount() < need {
+		p.watchWaiting(key)
 		return fwk.NewStatus(fwk.Wait, "waits for the other members of its group"), time.Duration(p.state.Config().GangTimeoutSeconds) * time.Second
 	}
 	p.release(key, st.AssumedPods(), pod.UID)
@@ -196,11 +197,14 @@ func (p *Plugin) waiting(key types.NamespacedName) []fwk.WaitingPod {
 // because a member has finished meanwhile, they go.
 func (p *Plugin) recount(key types.NamespacedName, g gang.Group) {
 	list := p.waiting(key)
-	switch {
-	case len(list) == 0:
-	case g.Short():
-		list[0].Reject(Name, short(&g))
-	case g.Wrong == nil && g.Bound+len(list) >= g.Threshold():
+	if len(list) == 0 {
+		return
+	}
+	if why := broken(&g); why != "" {
+		list[0].Reject(Name, why)
+		return
+	}
+	if g.Bound+len(list) >= g.Threshold() {
 		uids := sets.New[types.UID]()
 		for _, w := range list {
 			uids.Insert(w.GetPod().UID)
@@ -209,9 +213,56 @@ func (p *Plugin) recount(key types.NamespacedName, g gang.Group) {
 	}
 }
 
-// short is the refusal of a group that lacks members.
-func short(g *gang.Group) string {
-	return refusal([]reason.Reason{{Code: "gang-forming", Want: int64(g.Size), Free: int64(g.Members + g.Finished)}})
+// How members that wait in Permit are looked after. All of a commit come within
+// one loop of the engine, so that one which nobody has followed for a while
+// waits in vain: what it waits for has changed in the moment in which it began
+// to wait, or is tried in another cycle.
+const (
+	permitLook = 500 * time.Millisecond
+	permitIdle = 5 * time.Second
+)
+
+// watchWaiting looks after the members of a group that wait, for as long as
+// any does. It comes with each that begins to wait.
+func (p *Plugin) watchWaiting(key types.NamespacedName) {
+	p.gangs.Lock()
+	_, watched := p.lastWait[key]
+	p.lastWait[key] = p.clock.Now()
+	p.gangs.Unlock()
+	if !watched {
+		p.clock.AfterFunc(permitLook, func() { p.lookAfter(key) })
+	}
+}
+
+func (p *Plugin) lookAfter(key types.NamespacedName) {
+	if g, _, known := p.state.groups.of(key); known {
+		p.recount(key, g)
+	}
+	list := p.waiting(key)
+	p.gangs.Lock()
+	idle := p.clock.Since(p.lastWait[key])
+	if len(list) == 0 && idle >= permitLook {
+		delete(p.lastWait, key)
+		p.gangs.Unlock()
+		return
+	}
+	p.gangs.Unlock()
+	if len(list) > 0 && idle >= permitIdle {
+		list[0].Reject(Name, "the other members of its group have not come")
+	}
+	p.clock.AfterFunc(permitLook, func() { p.lookAfter(key) })
+}
+
+// broken is why a commit of the group cannot be ended, "" if it can: members
+// are missing or disagree.
+func broken(g *gang.Group) string {
+	switch {
+	case g.Wrong != nil:
+		return refusal([]reason.Reason{*g.Wrong})
+	case g.Short():
+		return refusal([]reason.Reason{{Code: "gang-forming", Want: int64(g.Size), Free: int64(g.Members + g.Finished)}})
+	}
+	return ""
 }
 
 // rejectWaiting has the members of a group that wait give their cards back.

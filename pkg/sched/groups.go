@@ -210,7 +210,16 @@ func (x *group) count(c config.Config) *v1.Pod {
 			x.core.Bound++
 		}
 		x.marked = x.marked || placedMark(p)
-		x.agree(p, first, c)
+		if ref := kube.GroupOf(p, c); ref != nil {
+			// The largest that any names: one that was edited must not let the
+			// others go with fewer.
+			x.core.Size, x.owner = max(x.core.Size, ref.Size), ref.Owner
+		}
+	}
+	for _, p := range members {
+		if p.DeletionTimestamp == nil {
+			x.agree(p, first, c)
+		}
 	}
 	for _, j := range x.jobs {
 		x.core.Finished += int(j.Status.Succeeded)
@@ -221,29 +230,19 @@ func (x *group) count(c config.Config) *v1.Pod {
 	return first
 }
 
-// agree takes the size that a member names, and sees whether it differs from
-// the others in what must be the same for all.
+// agree sees whether a member differs from the others in what must be the same
+// for all.
 func (x *group) agree(p, first *v1.Pod, c config.Config) {
 	ref := kube.GroupOf(p, c)
 	switch {
 	case x.core.Wrong != nil:
-		return
 	case ref == nil:
 		// The label was taken away since.
 		x.core.Wrong = &reason.Reason{Code: "min-member-missing", Device: c.MinMemberLabel(), Want: int64(x.core.Size)}
-		return
 	case ref.Bad != "":
 		x.core.Wrong = &reason.Reason{Code: ref.Bad, Device: c.MinMemberLabel(), Detail: []string{p.Labels[c.MinMemberLabel()]}}
-		return
-	case x.owner == "":
-		x.owner = ref.Owner
-	}
-	if x.core.Size == 0 {
-		x.core.Size = ref.Size
-	}
-	switch {
 	case x.core.Size != ref.Size:
-		x.core.Wrong = &reason.Reason{Code: "min-member-differs", Want: int64(x.core.Size), Free: int64(ref.Size)}
+		x.core.Wrong = &reason.Reason{Code: "min-member-differs", Want: int64(ref.Size), Free: int64(x.core.Size)}
 	case v1helper.PodPriority(p) != v1helper.PodPriority(first):
 		x.core.Wrong = &reason.Reason{Code: "gang-members-differ", Detail: []string{"priority"}}
 	case preemptionPolicy(p) != preemptionPolicy(first):

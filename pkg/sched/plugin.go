@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -36,6 +37,8 @@ type Plugin struct {
 	gangs   sync.Mutex // guards what follows
 	cooling map[types.NamespacedName]*cooling
 	trials  map[types.NamespacedName][]*trial
+	// lastWait is when a member of a group last began to wait in Permit.
+	lastWait map[types.NamespacedName]time.Time
 	// wideGangs are groups whose plan has failed: the engine chooses nodes.
 	wideGangs map[types.NamespacedName]bool
 }
@@ -68,7 +71,7 @@ var (
 // and drop what is gone.
 func newPlugin(state *State, h fwk.Handle) (*Plugin, error) {
 	p := &Plugin{state: state, handle: h, clock: clock.RealClock{}, cooling: map[types.NamespacedName]*cooling{},
-		slots: make(chan struct{}, bindings), trials: map[types.NamespacedName][]*trial{}, wideGangs: map[types.NamespacedName]bool{}}
+		slots: make(chan struct{}, bindings), trials: map[types.NamespacedName][]*trial{}, wideGangs: map[types.NamespacedName]bool{}, lastWait: map[types.NamespacedName]time.Time{}}
 	core := h.SharedInformerFactory().Core().V1()
 	if _, err := core.Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { p.seen(o) },
@@ -184,7 +187,11 @@ func (p *Plugin) PreFilter(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, 
 	}
 	var only *fwk.PreFilterResult
 	if made := planOf(cs); made != nil && made.nodes != nil {
-		only = &fwk.PreFilterResult{NodeNames: sets.New(made.nodes[pod.UID])}
+		node, ok := made.nodes[pod.UID]
+		if !ok { // the group needs fewer than it has
+			return nil, fwk.NewStatus(fwk.Unschedulable, "no room beside the other members of the group")
+		}
+		only = &fwk.PreFilterResult{NodeNames: sets.New(node)}
 	}
 	if c.req.Empty() {
 		if only != nil {

@@ -13,6 +13,7 @@ import (
 
 	"lj.aliyun.com/kit/pkg/core/cluster"
 	"lj.aliyun.com/kit/pkg/core/config"
+	"lj.aliyun.com/kit/pkg/core/device"
 	"lj.aliyun.com/kit/pkg/core/gang"
 	"lj.aliyun.com/kit/pkg/core/place"
 	"lj.aliyun.com/kit/pkg/core/reason"
@@ -29,14 +30,16 @@ import (
 type view struct {
 	rev atomic.Uint64 // of the records of pods on the node
 
-	mu      sync.Mutex
-	node    *v1.Node
-	base    *cluster.Node // of node, without holds
-	set     *settings
-	seenRev uint64
-	pods    []fwk.PodInfo
-	place   *place.View
-	answers []answer
+	mu   sync.Mutex
+	node *v1.Node
+	base *cluster.Node // of node, without holds
+	// published is the inventory that base was read from.
+	published string
+	set       *settings
+	seenRev   uint64
+	pods      []fwk.PodInfo
+	place     *place.View
+	answers   []answer
 }
 
 // answer is what a node says to one class.
@@ -161,7 +164,7 @@ func (v *view) refresh(s *State, set *settings, ni fwk.NodeInfo) {
 		return
 	}
 	if v.base == nil || v.set != set || !sameCards(v.node, node, set.Config) {
-		v.base = kube.NodeIn(node, set.Config, set.network)
+		v.base, v.published = kube.NodeIn(node, set.Config, set.network), node.Annotations[kube.InventoryAnnotation]
 	}
 	holds, complete := s.holdsOf(ni, nil)
 	n := *v.base
@@ -293,4 +296,21 @@ func (s *State) summary(o *place.Offer, node string) string {
 		return ""
 	}
 	return o.Summary(v.base.Inventory)
+}
+
+// inventory is what a node publishes, empty if nothing that can be read.
+func (s *State) inventory(n *v1.Node) *device.Inventory {
+	set := s.settings.Load()
+	v := s.viewOf(n.Name)
+	v.mu.Lock()
+	base := v.base
+	same := base != nil && v.set == set && v.published == n.Annotations[kube.InventoryAnnotation]
+	v.mu.Unlock()
+	if !same {
+		base = kube.NodeIn(n, set.Config, set.network)
+	}
+	if base.Inventory == nil {
+		return &device.Inventory{}
+	}
+	return base.Inventory
 }
