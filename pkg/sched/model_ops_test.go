@@ -369,6 +369,12 @@ func (m *model) crash() bool {
 		if !m.api.placed[s.key] {
 			m.disturbed[s.key] = true
 		}
+		// A pod without its label is a pod alone to a new process, and stays it.
+		for name := range m.stray {
+			if p := m.api.get(name); p != nil && p.Labels[kube.JobSetNameLabel] == s.name && p.Labels[cfg.MinMemberLabel()] == "" {
+				m.torn[s.key] = true
+			}
+		}
 	}
 	m.api.mu.Unlock()
 	m.run()

@@ -85,6 +85,8 @@ type model struct {
 	// disturbed groups may be half placed: something happened to them while
 	// they were being bound.
 	disturbed map[types.NamespacedName]bool
+	// torn groups lacked a member's label when a scheduler began.
+	torn map[types.NamespacedName]bool
 }
 
 // jobSet is a set whose members come one by one.
@@ -98,7 +100,7 @@ type jobSet struct {
 
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), count: map[string]int{}, edits: map[string]string{}, stray: map[string]string{},
-		disturbed: map[types.NamespacedName]bool{}}
+		disturbed: map[types.NamespacedName]bool{}, torn: map[types.NamespacedName]bool{}}
 	m.world = newWorld(t)
 	m.conf.BackfillAgeSeconds = []int64{0, 20}[seed%2]
 	for i := range 6 {
@@ -183,7 +185,7 @@ func (m *model) settle() {
 	m.api.mu.Lock()
 	m.api.fault = nil
 	m.api.mu.Unlock()
-	m.settled(func(key types.NamespacedName) bool { return m.disturbed[key] })
+	m.settled(func(key types.NamespacedName) bool { return m.disturbed[key] || m.torn[key] })
 	m.api.mu.Lock()
 	defer m.api.mu.Unlock()
 	for key, g := range m.board(m.api.pods()).groups {
