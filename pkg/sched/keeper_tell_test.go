@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	k8stesting "k8s.io/client-go/testing"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"lj.aliyun.com/kit/pkg/core/gang"
 	"lj.aliyun.com/kit/pkg/kube"
@@ -111,7 +112,7 @@ func TestAPauseIsTold(t *testing.T) {
 	tried.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable", Message: "binding refused"}}
 	w.add(tried, member("a", 1, 2, limits{"nvidia": 8}))
 	key := w.key("a-0")
-	w.state.attach(&Plugin{state: w.state, clock: w.clock, cooling: map[types.NamespacedName]*cooling{
+	w.state.attach(&Plugin{state: w.state, clock: w.clock, handle: nobodyWaits{}, cooling: map[types.NamespacedName]*cooling{
 		key: {steps: 3, until: wardStart.Add(time.Minute), why: "gang-rolled-back: member a-0 could not be bound"}}})
 	w.pass(5 * time.Second)
 	w.expect("a-0", v1.PodScheduled, "False Unschedulable binding refused")
@@ -121,6 +122,11 @@ func TestAPauseIsTold(t *testing.T) {
 		t.Errorf("events %q, beside those of the engine", w.events)
 	}
 }
+
+// nobodyWaits is an engine in which no pod waits in Permit.
+type nobodyWaits struct{ fwk.Handle }
+
+func (nobodyWaits) IterateOverWaitingPods(func(fwk.WaitingPod)) {}
 
 // A pod that is bound at the same moment must not be shown as waiting, so the
 // API server is given the version that was judged.
