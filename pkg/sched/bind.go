@@ -51,13 +51,14 @@ func (p *Plugin) Bind(ctx context.Context, cs fwk.CycleState, pod *v1.Pod, node 
 		// Somebody wrote it before; bound as it is, the pod would hold cards.
 		b.Annotations = map[string]string{kube.AllocationAnnotation: ""}
 	}
-	if err := p.stillThere(pod, node); err != nil {
-		return fwk.AsStatus(fmt.Errorf("bind to node %s: %w", node, err))
-	}
-	if key, ok := keyOf(pod); ok {
-		if err := p.tryBind(ctx, key, b); err != nil {
-			return fwk.AsStatus(fmt.Errorf("bind to node %s: %w", node, err))
+	err := p.stillThere(pod, node)
+	if key, ok := keyOf(pod); ok && err == nil {
+		if err = p.tryBind(ctx, key, b); err == nil {
+			err = p.stillThere(pod, node) // the others took their time
 		}
+	}
+	if err != nil {
+		return fwk.AsStatus(fmt.Errorf("bind to node %s: %w", node, err))
 	}
 	if err := p.bind(ctx, b, metav1.CreateOptions{}); err != nil {
 		return fwk.AsStatus(fmt.Errorf("bind to node %s: %w", node, err))

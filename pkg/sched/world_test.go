@@ -162,12 +162,23 @@ func (w *world) bindings(prefix string) map[string]string {
 	return out
 }
 
-// settled waits until the cluster is as it should be when nobody does
-// anything and every kubelet does its work: whoever fits is placed, no group is half placed unless excused,
-// and the scheduler holds and remembers nothing that is not there.
+// flushAfter is when waiting pods are tried again whatever has woken them: the
+// engine does so after five minutes, by a clock that is not the world's.
+const flushAfter = 10 * time.Second
+
+// settled waits until the cluster is as it should be when nobody does anything
+// and every kubelet does its work: whoever fits is placed, no group is half
+// placed unless excused, and the scheduler holds and remembers nothing that is
+// not there.
 func (w *world) settled(excused func(types.NamespacedName) bool) {
 	w.t.Helper()
+	flush := time.Now().Add(flushAfter)
 	within(w.t, time.Minute, w.explain, func() string {
+		if time.Now().After(flush) {
+			flush = time.Now().Add(flushAfter)
+			w.t.Log("waiting pods are tried again, as after five minutes")
+			w.state.Retry(klog.Background())
+		}
 		w.api.reap()
 		w.api.mu.Lock()
 		defer w.api.mu.Unlock()
@@ -408,6 +419,11 @@ func (b *board) view(n *v1.Node, but types.UID) *place.View {
 // half names a group of which some are bound and that was never whole.
 func (b *board) half(excused func(types.NamespacedName) bool) string {
 	for key, g := range b.groups {
+		if excused != nil && g.Members+g.Finished < g.Size {
+			// Members were lost on the way. Their Job makes others, or the
+			// keeper frees the rest; neither is here.
+			continue
+		}
 		if g.Half() && !b.w.api.placed[key] && (excused == nil || !excused(key)) {
 			return fmt.Sprintf("group %s is half placed: %+v", key.Name, *g)
 		}
