@@ -332,6 +332,14 @@ func (m *model) relabelNode() bool {
 
 // faults lets some requests fail for a while.
 func (m *model) faults() bool {
+	// A binding that is refused after its dry run leaves half a group.
+	m.api.mu.Lock()
+	for _, x := range m.sets {
+		if !m.api.placed[x.key] {
+			m.disturbed[x.key] = true
+		}
+	}
+	m.api.mu.Unlock()
 	rnd := rand.New(rand.NewPCG(m.rnd.Uint64(), 0))
 	often := 2 + rnd.IntN(6)
 	m.log("faults, one in %d", often)

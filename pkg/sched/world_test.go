@@ -173,7 +173,7 @@ const flushAfter = 10 * time.Second
 func (w *world) settled(excused func(types.NamespacedName) bool) {
 	w.t.Helper()
 	flush := time.Now().Add(flushAfter)
-	within(w.t, time.Minute, w.explain, func() string {
+	within(w.t, 40*time.Second, w.explain, func() string {
 		if time.Now().After(flush) {
 			flush = time.Now().Add(flushAfter)
 			w.t.Log("waiting pods are tried again, as after five minutes")
@@ -193,7 +193,7 @@ func (w *world) settled(excused func(types.NamespacedName) bool) {
 		if why := now.half(excused); why != "" {
 			return why
 		}
-		if why := now.overlooked(); why != "" {
+		if why := now.overlooked(excused); why != "" {
 			return why
 		}
 		w.api.caughtUp()
@@ -431,8 +431,9 @@ func (b *board) half(excused func(types.NamespacedName) bool) string {
 	return ""
 }
 
-// overlooked names a pod that waits although it fits, alone or with its group.
-func (b *board) overlooked() string {
+// overlooked names a pod that waits although it fits, alone or with its group
+// unless that is excused.
+func (b *board) overlooked(excused func(types.NamespacedName) bool) string {
 	teams := map[types.NamespacedName][]*v1.Pod{}
 	for _, p := range b.pods {
 		if p.Spec.NodeName != "" || p.DeletionTimestamp != nil {
@@ -461,6 +462,9 @@ func (b *board) overlooked() string {
 		}
 	}
 	for key, team := range teams {
+		if excused != nil && excused(key) {
+			continue
+		}
 		if where := b.fits(key, team); where != "" {
 			return fmt.Sprintf("group %s waits and its %d members fit in %s: %+v", key.Name, len(team), where, *b.groups[key])
 		}
