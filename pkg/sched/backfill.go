@@ -78,11 +78,10 @@ func (k *kept) outranks(priority int32, born time.Time) bool {
 // keepFor makes the reservation for a team that was refused, if it is the first
 // of those that have waited too long.
 func (p *Plugin) keepFor(t *team, s *site, h holder, born time.Time) {
-	age := time.Duration(t.set.BackfillAgeSeconds) * time.Second
 	now, old := p.clock.Now(), p.state.kept.Load()
 	priority := v1helper.PodPriority(t.pods[0])
 	mine := old != nil && old.holder.same(h)
-	if !aged(born, now, age) || len(t.kinds) == 0 || !mine && !old.outranks(priority, born) {
+	if len(t.kinds) == 0 || !p.mayKeep(h, priority, born, t.set) {
 		return
 	}
 	var before []int
@@ -113,6 +112,14 @@ func (p *Plugin) keepFor(t *team, s *site, h holder, born time.Time) {
 	if !mine {
 		klog.InfoS("Nodes are kept free for the job that has waited longest", "job", h.name, "nodes", len(k.nodes), "waits", now.Sub(born).Round(time.Second))
 	}
+}
+
+// mayKeep tells whether a reservation is due to a holder: it has waited too
+// long, and is the one that has it or goes before that.
+func (p *Plugin) mayKeep(h holder, priority int32, born time.Time, set *settings) bool {
+	old := p.state.kept.Load()
+	return aged(born, p.clock.Now(), time.Duration(set.BackfillAgeSeconds)*time.Second) &&
+		(old != nil && old.holder.same(h) || old.outranks(priority, born))
 }
 
 // aged tells whether who was created then has waited too long. What has no
@@ -168,10 +175,7 @@ func (s *State) releaseKept(h holder) {
 // one that is gone, and has members that wait in Permit counted anew.
 // It is called under the lock of groups.
 func (s *State) groupChanged(key types.NamespacedName, g gang.Group, known bool) {
-	s.mu.RLock()
-	plugins := s.plugins
-	s.mu.RUnlock()
-	for _, p := range plugins {
+	for _, p := range s.users() {
 		if known {
 			go p.recount(key, g)
 		} else {
@@ -211,15 +215,13 @@ func (s *State) idle(k *kind, ni fwk.NodeInfo, limit int) int {
 
 // keepForPod makes the reservation for a pod alone.
 func (p *Plugin) keepForPod(pod *v1.Pod, c *cycle, nodes []fwk.NodeInfo) {
-	now, old := p.clock.Now(), p.state.kept.Load()
-	age := time.Duration(c.set.BackfillAgeSeconds) * time.Second
-	born := pod.CreationTimestamp.Time
-	if !aged(born, now, age) || old != nil && old.holder.pod != pod.UID && !old.outranks(v1helper.PodPriority(pod), born) {
-		return
+	h, born := holder{pod: pod.UID, name: "pod " + pod.Namespace + "/" + pod.Name}, pod.CreationTimestamp.Time
+	if !p.mayKeep(h, v1helper.PodPriority(pod), born, c.set) {
+		return // before every node is asked
 	}
 	t := &team{p: p, pods: []*v1.Pod{pod}, set: c.set, need: 1, want: 1, held: map[string]int{},
 		kinds: []*kind{{cycle: c, pods: []*v1.Pod{pod}, screen: newScreen(pod, c.set.Config)}}}
-	p.keepFor(t, t.survey(nodes), holder{pod: pod.UID, name: "pod " + pod.Namespace + "/" + pod.Name}, born)
+	p.keepFor(t, t.survey(nodes), h, born)
 }
 
 // keptNote says on the holder's own refusal which nodes are kept for it.

@@ -279,7 +279,7 @@ func (p *Plugin) wake(key types.NamespacedName) {
 	}
 }
 
-// forgetGroup drops what is known of a group that is gone.
+// forgetGroup drops what was noted for a group that is gone, or placed.
 func (p *Plugin) forgetGroup(key types.NamespacedName) {
 	p.gangs.Lock()
 	delete(p.cooling, key)
@@ -303,10 +303,7 @@ func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ st
 	}
 	st, err := p.handle.PodGroupManager().PodGroupStates().Get(key.Namespace, key.Name)
 	if err == nil && st.AllPodsCount() == st.ScheduledPodsCount() {
-		p.gangs.Lock()
-		delete(p.cooling, key)
-		delete(p.wideGangs, key)
-		p.gangs.Unlock()
+		p.forgetGroup(key)
 	}
 }
 
