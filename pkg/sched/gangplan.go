@@ -60,7 +60,12 @@ func planOf(cs fwk.CycleState) *plan {
 	if !cs.IsPodGroupSchedulingCycle() {
 		return nil
 	}
-	d, err := cs.GetPodGroupSchedulingCycle().Read(planKey)
+	return planIn(cs.GetPodGroupSchedulingCycle())
+}
+
+// planIn finds the plan in the state of a group's cycle, nil if none was made.
+func planIn(cs fwk.PodGroupCycleState) *plan {
+	d, err := cs.Read(planKey)
 	if err != nil {
 		return nil
 	}
@@ -165,13 +170,12 @@ func (p *Plugin) PlacementScoreExtensions() fwk.PlacementScoreExtensions { retur
 // failed although the nodes have room met something that it does not see; the
 // engine chooses nodes itself next, before anybody is evicted.
 func (p *Plugin) PodGroupPostFilter(_ context.Context, cs fwk.PodGroupCycleState, pg fwk.PodGroupInfo, _ fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
-	d, err := cs.Read(planKey)
-	if err != nil {
+	made := planIn(cs)
+	if made == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	key := types.NamespacedName{Namespace: pg.GetNamespace(), Name: pg.GetName()}
-	made, ok := d.(*plan)
-	planned := ok && made.nodes != nil
+	planned := made.nodes != nil
 	p.gangs.Lock()
 	if planned {
 		p.wideGangs[key] = true

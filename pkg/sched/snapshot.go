@@ -142,12 +142,8 @@ func leftToEngine(cs fwk.PodGroupCycleState) bool {
 
 // Planned tells whether each member's node was decided before the simulation.
 func Planned(cs fwk.PodGroupCycleState) bool {
-	d, err := cs.Read(planKey)
-	if err != nil {
-		return false
-	}
-	made, ok := d.(*plan)
-	return ok && made.nodes != nil
+	made := planIn(cs)
+	return made != nil && made.nodes != nil
 }
 
 // Short is what there was too little of for the group, nil if a place to try
